@@ -13,6 +13,8 @@ enum class Activation : int64_t {
   GeluTanh = 3, ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
   Relu = 4,
   Relu2 = 5,    ///< max(x, 0)^2
+  GeluQuick = 6, ///< x / (1 + exp(-1.702 x))
+  Xielu = 7,    ///< x > 0: a x^2 + b x; else n (expm1(min(x, e)) - x) + b x, with four weights of the layer
 };
 
 } // namespace mcc

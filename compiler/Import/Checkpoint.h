@@ -3,6 +3,8 @@
 
 #include "kernels/Format.h"
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -13,16 +15,33 @@
 namespace mcc {
 
 struct RequiredTensor;
+class GgufFile;
 
 /// One tensor of a checkpoint.
 struct TensorInfo {
   std::string name;
   Format format = Format::F32;
+  /// The file's name of a type that mcc lists but does not compute with ("I64", "q8_1"); else empty. Such a
+  /// tensor has no `format`, and `checkTensors` refuses it as a weight.
+  std::string otherType;
   std::vector<int64_t> shape; ///< row-major, PyTorch order: [rows, cols], contiguous dimension last
   uint64_t bytes = 0;
-  std::string file;           ///< for messages
+  std::string file;              ///< for messages
   const uint8_t *data = nullptr; ///< the mapped bytes, owned by the checkpoint; null where synthesised
+  bool absent = false;           ///< the file is a header without tensor data
+
+  /// The type's name as printed: "bf16", "q4_0", "I64".
+  llvm::StringRef typeName() const;
+  /// Product of the shape (1 for a scalar).
+  int64_t elems() const;
+  /// Elements of the last dimension (1 for a scalar).
+  int64_t cols() const;
+  /// Product of all dimensions but the last: 1 for a vector.
+  int64_t rows() const;
 };
+
+/// Returns `[4096, 11008]`.
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 /// A set of named tensors. Reading is thread-safe.
 class Checkpoint {
@@ -32,24 +51,30 @@ public:
   virtual const std::vector<TensorInfo> &tensors() const = 0;
   /// Returns the tensor called `name`, or null.
   const TensorInfo *find(llvm::StringRef name) const;
-  /// Writes rows [row, row + count) of `tensor`, in its stored format, to `out` (count * row bytes).
-  /// A tensor of one dimension is one row.
+  /// Writes rows [row, row + count) of `tensor`, in its stored format, to `out` (count * row bytes). A row is
+  /// the last dimension; a tensor of one dimension is one row. The tensor must have a format and data.
   virtual void readRows(const TensorInfo &tensor, int64_t row, int64_t count, uint8_t *out) const;
   /// What messages call this checkpoint: the path the user gave.
   virtual llvm::StringRef name() const = 0;
+  /// The GGUF file whose metadata describes this checkpoint, or null where it is none.
+  virtual const GgufFile *gguf() const { return nullptr; }
 };
 
 /// Opens `path`: a .safetensors file, a .safetensors.index.json, a .gguf file, or a directory holding one of
-/// them (HF naming). Everything about the file is checked here (overlaps, sizes, types, missing shards).
+/// them (Hugging Face naming). Everything about the file is checked here (overlaps, sizes, types, missing shards).
 llvm::Expected<std::unique_ptr<Checkpoint>> openCheckpoint(llvm::StringRef path);
 
 /// Returns a checkpoint that holds exactly `required`, each element drawn deterministically from `seed`, the
 /// tensor's name and its index (so any row can be made alone, in any order), in `format` for matrices and f32
-/// for vectors. Scaled so that activations stay of order one (norm weights near 1).
+/// for vectors. Scaled so that activations stay of order one (norm weights near 1). A matrix whose rows are not
+/// whole blocks of `format` is q8_0 where they are multiples of 32, else f32.
 std::unique_ptr<Checkpoint> randomCheckpoint(uint64_t seed, Format format, llvm::ArrayRef<RequiredTensor> required);
 
 /// Checks that `checkpoint` has every required tensor with its shape, and nothing else than known leftovers
 /// (rotary inv_freq buffers, masks; a stored head beside a tied one). One error naming file, tensor and both values.
 llvm::Error checkTensors(const Checkpoint &checkpoint, llvm::ArrayRef<RequiredTensor> required, bool tiedHead);
+
+/// Prints what `mcc inspect FILE` shows: name, type, shape and bytes of every tensor, and totals.
+void printTensorTable(const Checkpoint &checkpoint, llvm::raw_ostream &os);
 
 } // namespace mcc

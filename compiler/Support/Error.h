@@ -31,4 +31,7 @@ llvm::Error diagnose(std::string where, const char *format, Args &&...args) {
   return llvm::make_error<Diagnosed>(std::move(where), llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
+/// Returns `text` in single quotes for a message: control characters and broken UTF-8 as \xNN, cut at 120 bytes.
+std::string quoted(llvm::StringRef text);
+
 } // namespace mcc

@@ -1,0 +1,71 @@
+// manifest.json and the model's info. See Manifest.h.
+#include "compiler/Artifact/Manifest.h"
+
+#include "compiler/Import/SpecJson.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+#include "mcc/Blob.h"
+#include "mcc/Model.h"
+
+#include <nlohmann/json.hpp>
+
+using Json = nlohmann::ordered_json;
+
+namespace mcc {
+
+static std::string hex(llvm::ArrayRef<uint8_t> bytes) { return llvm::toHex(bytes, /*LowerCase=*/true); }
+
+// Returns the names in `location`: "layers.0.attention.q + layers.0.attention.k".
+static std::string placeName(mlir::Location location) {
+  std::string name;
+  location->walk([&](mlir::Location part) {
+    if (auto named = mlir::dyn_cast<mlir::NameLoc>(part))
+      name += (name.empty() ? "" : " + ") + named.getName().str();
+    return mlir::WalkResult::advance();
+  });
+  return name;
+}
+
+static Json describe(const ManifestFacts &facts) {
+  exec::ProgramOp program = facts.program;
+  ModelSize size = modelSize(facts.spec);
+  uint64_t specDigest = llvm::xxh3_64bits(printSpec(facts.spec));
+  Json json;
+  json["compiler"] = "mcc " MCC_VERSION;
+  json["abi"] = MCC_ABI_VERSION;
+  json["family"] = facts.spec.family;
+  json["layers"] = facts.spec.layers.size();
+  json["parameters"] = size.parameters;
+  json["spec"] = llvm::utohexstr(specDigest, /*LowerCase=*/true, 16);
+  json["weights"] = {{"id", hex(facts.blobId)}, {"bytes", facts.blobBytes}};
+  json["targetCpu"] = facts.targetCpu;
+  json["context"] = static_cast<int64_t>(program.getContext());
+  json["vocabulary"] = static_cast<int64_t>(program.getVocabulary());
+  json["tokenizer"] = facts.tokenizer;
+  json["eos"] = facts.spec.eosTokens;
+  return json;
+}
+
+static std::string dump(const Json &json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+std::string modelInfo(const ManifestFacts &facts) { return dump(describe(facts), -1); }
+
+std::string manifest(const ManifestFacts &facts) {
+  exec::ProgramOp program = facts.program;
+  Json json = describe(facts);
+  json["memory"] = {{"arena", *program.getArenaBytes()}, {"cache", *program.getCacheBytes()}, {"scratchPerThread", *program.getScratchBytes()}};
+  Json plan = Json::array();
+  program.walk([&](exec::LaunchOp launch) {
+    int64_t times = 1;
+    if (auto repeat = mlir::dyn_cast<exec::RepeatOp>(launch->getParentOp()))
+      times = repeat.getCount();
+    std::string kernel = launch.getKernel().str() + (launch.getFormat() ? "." + launch.getFormat()->str() : "");
+    plan.push_back({{"op", placeName(launch.getLoc())}, {"kernel", kernel}, {"times", times}, {"device", ir::stringifyDevice(launch.getDevice()).str()}});
+  });
+  json["plan"] = std::move(plan);
+  return dump(json, 2) + "\n";
+}
+
+} // namespace mcc

@@ -1,0 +1,27 @@
+// `mcc [SPEC] CHECKPOINT -o OUT`: the whole pipeline.
+#pragma once
+
+#include "compiler/Pipelines/Pipelines.h"
+
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace mcc {
+
+struct CompileOptions {
+  std::vector<std::string> inputs; ///< one or two, see openSource
+  std::string output;              ///< folder; with `emit` a file or "-"
+  Phase emit = Phase::Exe;
+  int64_t context = 0;             ///< 0: the model's own, capped by memory
+  int64_t chunk = 128;
+  std::string targetCpu = "native";
+  std::string tokenizer;
+  std::string placement = "cpu";
+};
+
+/// Compiles as `options` say. Notes go to stderr; errors are returned.
+llvm::Error compile(const CompileOptions &options);
+
+} // namespace mcc

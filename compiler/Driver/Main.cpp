@@ -1,0 +1,95 @@
+// mcc's command line: options in, a command run, errors printed. The only place that prints errors and chooses exit codes:
+// 0 done, 1 diagnosed, 2 usage.
+#include "compiler/Driver/Main.h"
+
+#include "compiler/Driver/CompileCommand.h"
+#include "compiler/Driver/InspectCommand.h"
+#include "compiler/Support/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+namespace mcc {
+namespace {
+
+constexpr int usageError = 2;
+
+// Returns "spec, mcc, fused, ...".
+std::string phaseNames() {
+  return llvm::join(llvm::map_range(phases(), [](const PhaseInfo &info) { return info.name.str(); }), ", ");
+}
+
+int report(llvm::Error error) {
+  if (!error)
+    return 0;
+  llvm::outs().flush();
+  llvm::handleAllErrors(std::move(error), [](const llvm::ErrorInfoBase &info) {
+    if (!info.isA<Diagnosed>())
+      llvm::errs() << "error: ";
+    info.log(llvm::errs());
+    llvm::errs() << "\n";
+  });
+  return 1;
+}
+
+int runInspect(int argc, char **argv) {
+  CLI::App app("Prints what a spec, config.json, checkpoint or model folder says.", "mcc inspect");
+  InspectOptions options;
+  app.add_option("FILE", options.input, "spec.json, config.json, .safetensors, .index.json, .gguf or a folder")->required();
+  app.add_flag("--spec", options.specOnly, "print the spec alone");
+  app.add_flag("--tensors", options.tensorsOnly, "print the table of tensors alone");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  return report(inspect(options));
+}
+
+int runCompile(int argc, char **argv) {
+  CLI::App app("Compiles a neural model into a standalone executable and a weights file.\n\n"
+               "  mcc MODEL_DIR -o out/                       a Hugging Face folder\n"
+               "  mcc model.gguf -o out/                      one GGUF file\n"
+               "  mcc config.json model.safetensors -o out/   a spec and a checkpoint\n"
+               "  mcc config.json random:1 -o out/            made-up weights, for benchmarks\n"
+               "  mcc inspect FILE                            what a file says (mcc inspect --help)",
+               "mcc");
+  CompileOptions options;
+  std::string emit = "exe";
+  app.add_option("INPUTS", options.inputs, "[SPEC] CHECKPOINT, as above")->required()->expected(1, 2);
+  app.add_option("-o,--output", options.output, "output folder (with --emit up to llvm: a file; default standard output)");
+  app.add_option("--ctx", options.context, "positions of the cache (default: the model's own, at most a quarter of RAM)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  app.add_option("--chunk", options.chunk, "most prompt tokens in one step")->capture_default_str()->check(CLI::Range(1, 4096));
+  app.add_option("--target-cpu", options.targetCpu, "CPU to make code for, as clang's -mcpu")->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer, "a tokenizer.json instead of the one beside the inputs");
+  app.add_option("--placement", options.placement, "device of the ops")->capture_default_str()->check(CLI::IsMember({"cpu"}));
+  app.add_option("--emit", emit, "stop after a phase: " + phaseNames());
+  app.set_version_flag("--version", "mcc " MCC_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  std::optional<Phase> phase = parsePhase(emit);
+  if (!phase || (*phase >= Phase::Obj && options.output.empty())) {
+    if (!phase)
+      llvm::errs() << "error: unknown phase '" << emit << "'; known are " << phaseNames() << "\n";
+    else
+      llvm::errs() << "error: no output folder; name one with -o\n";
+    return usageError;
+  }
+  options.emit = *phase;
+  return report(compile(options));
+}
+
+} // namespace
+
+int mccMain(int argc, char **argv) {
+  if (argc > 1 && llvm::StringRef(argv[1]) == "inspect")
+    return runInspect(argc - 1, argv + 1);
+  return runCompile(argc, argv);
+}
+
+} // namespace mcc

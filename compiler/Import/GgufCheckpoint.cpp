@@ -1,0 +1,119 @@
+// Makes a checkpoint of a GGUF file or of a split set.
+//
+// A split set is NAME-00001-of-0000N.gguf and its fellows; the first carries the metadata, and every part says its
+// number (split.no, from 0), how many parts there are (split.count) and how many tensors the whole set has.
+#include "compiler/Import/Gguf.h"
+#include "compiler/Import/MappedCheckpoint.h"
+#include "compiler/Support/Error.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <algorithm>
+
+namespace mcc {
+
+namespace {
+
+using FilePointer = std::shared_ptr<const GgufFile>;
+
+/// What a part says about its set.
+struct SplitInfo {
+  int64_t number = 0, count = 1;
+  std::optional<int64_t> tensors;
+};
+
+llvm::Expected<SplitInfo> splitInfo(const GgufFile &file) {
+  auto number = file.getInt("split.no"), count = file.getInt("split.count"), tensors = file.getInt("split.tensors.count");
+  if (llvm::Error error = llvm::joinErrors(llvm::joinErrors(number.takeError(), count.takeError()), tensors.takeError()))
+    return error;
+  SplitInfo info{number->value_or(0), count->value_or(1), *tensors};
+  // llama.cpp writes a count of 0 or 1 for a file that is not split.
+  info.count = std::max<int64_t>(info.count, 1);
+  if (info.number < 0 || info.number >= info.count || info.count > 99999)
+    return diagnose(file.path(), "key 'split.no' is {0} and 'split.count' {1}; a part's number is below the count",
+                    info.number, info.count);
+  return info;
+}
+
+/// Returns the path of part `number` (from 0) given the path of the first.
+llvm::Expected<std::string> partPath(llvm::StringRef first, int64_t number, int64_t count) {
+  std::string suffix = llvm::formatv("-00001-of-{0,0+5}.gguf", count).str();
+  if (!first.consume_back(suffix))
+    return diagnose(first.str(), "is part 1 of {0}, and its name does not end in '{1}'; the other parts cannot be found",
+                    count, suffix);
+  return llvm::formatv("{0}-{1,0+5}-of-{2,0+5}.gguf", first, number + 1, count).str();
+}
+
+/// Opens the parts after the first.
+llvm::Expected<std::vector<FilePointer>> openParts(FilePointer first) {
+  auto info = splitInfo(*first);
+  if (!info)
+    return info.takeError();
+  if (info->number != 0)
+    return diagnose(first->path(), "is part {0} of {1} of a split model; give the first part", info->number + 1,
+                    info->count);
+  std::vector<FilePointer> parts = {first};
+  for (int64_t number = 1; number < info->count; ++number) {
+    auto path = partPath(first->path(), number, info->count);
+    if (!path)
+      return path.takeError();
+    auto part = GgufFile::open(*path);
+    if (!part)
+      return part.takeError();
+    auto partInfo = splitInfo(**part);
+    if (!partInfo)
+      return partInfo.takeError();
+    if (partInfo->number != number || partInfo->count != info->count)
+      return diagnose(*path, "says that it is part {0} of {1}; its name says {2} of {3}", partInfo->number + 1,
+                      partInfo->count, number + 1, info->count);
+    parts.push_back(*part);
+  }
+  uint64_t found = 0;
+  for (const FilePointer &part : parts)
+    found += part->tensors().size();
+  if (info->count > 1 && info->tensors && static_cast<uint64_t>(*info->tensors) != found)
+    return diagnose(first->path(), "says that the set has {0} tensors; its {1} parts have {2}", *info->tensors,
+                    info->count, found);
+  return parts;
+}
+
+TensorInfo tensorInfo(const GgufFile &file, const GgufTensor &tensor) {
+  TensorInfo info;
+  info.name = tensor.name.str();
+  if (std::optional<Format> format = formatFromGguf(tensor.type->id))
+    info.format = *format;
+  else
+    info.otherType = tensor.type->name.str();
+  info.shape.assign(tensor.dims.rbegin(), tensor.dims.rend());
+  info.bytes = tensor.bytes;
+  info.file = file.path();
+  info.absent = !file.hasData();
+  info.data = info.absent ? nullptr : file.contents().data() + tensor.offset;
+  return info;
+}
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
+  auto first = GgufFile::open(path);
+  if (!first)
+    return first.takeError();
+  auto parts = openParts(*first);
+  if (!parts)
+    return parts.takeError();
+  std::vector<TensorInfo> tensors;
+  std::vector<std::shared_ptr<const void>> owners;
+  llvm::StringMap<llvm::StringRef> fileOf;
+  for (const FilePointer &part : *parts) {
+    owners.push_back(part);
+    for (const GgufTensor &tensor : part->tensors()) {
+      auto [known, isNew] = fileOf.try_emplace(tensor.name, part->path());
+      if (!isNew)
+        return diagnose(part->path() + ": tensor " + quoted(tensor.name), "is in this part and in {0}", known->second);
+      tensors.push_back(tensorInfo(*part, tensor));
+    }
+  }
+  return std::make_unique<MappedCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);
+}
+
+} // namespace mcc

@@ -1,0 +1,294 @@
+// Lowers the placed `mcc` step, op by op, to an `exec` program.
+//
+// A value `tensor<?xNxf32>` becomes an address and a row stride: a buffer of `chunk` rows of its own, or a view. Views
+// come from mcc.slice, from mcc.rope_cache (q stays where it was) and from mcc.concat, whose inputs' producers are given
+// their part of its buffer to write to. A residual that dies with its linear is overwritten in place: the kernel reads an
+// element before it writes it, on one thread. Addresses are left open; exec-plan-memory fills them in.
+#include "dialects/Conversion/MccToExec/MccToExec.h"
+
+#include "dialects/Mcc/IR/MccOps.h"
+#include "kernels/cpu/Sizes.h"
+#include "kernels/pack/Pack.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace mcc {
+#define GEN_PASS_DEF_CONVERTMCCTOEXECPASS
+#include "dialects/Conversion/MccToExec/Passes.h.inc"
+
+namespace {
+
+using exec::PointerType;
+using exec::Space;
+
+// Where a value lives: rows of `stride` elements from `pointer`.
+struct Place {
+  Value pointer;
+  int64_t stride = 0;
+};
+
+class Lowering {
+public:
+  Lowering(func::FuncOp step, int64_t chunk, int64_t threads) : step(step), chunk(chunk), threads(threads), builder(step) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult lower(Operation *op);
+  void lowerWeight(ir::WeightOp op);
+  void lowerCache(ir::CacheOp op);
+  void lowerEmbed(ir::EmbedOp op);
+  void lowerRotary(ir::RotaryOp op);
+  void lowerNorm(ir::NormOp op);
+  void lowerLinear(ir::LinearOp op);
+  void lowerAttention(ir::AttentionOp op);
+  void lowerActivate(ir::ActivateOp op);
+  void lowerGate(ir::GateOp op);
+  void lowerAdd(ir::AddOp op);
+  void lowerSlice(ir::SliceOp op);
+  void lowerRopeCache(ir::RopeCacheOp op);
+  LogicalResult lowerLogits(ir::LogitsOp op);
+
+  // Returns a new buffer of `bytes`, or an absent pointer for none.
+  Value buffer(int64_t bytes);
+  Value none() { return absent; }
+  PointerType type(Space space) { return PointerType::get(builder.getContext(), space); }
+  Value view(Value base, int64_t offset);
+  // Returns where `value` (null: absent) lives.
+  Value pointer(Value value) { return value ? places.at(value).pointer : none(); }
+  int64_t stride(Value value) { return value ? places.at(value).stride : 0; }
+  // Gives `result` a home: its part of a concat, or a buffer of its own.
+  Place home(Value result);
+  // Returns whether `op` may overwrite its operand `value`: nothing reads it afterwards, and `op` reads it only there.
+  bool diesAt(Value value, Operation *op);
+  void launch(Operation *op, StringRef kernel, std::optional<Format> format, ValueRange buffers, ArrayRef<int64_t> ints, ArrayRef<float> floats);
+
+  func::FuncOp step;
+  const int64_t chunk, threads;
+  OpBuilder builder;
+  Location location = builder.getUnknownLoc();
+  llvm::DenseMap<Value, Place> places;
+  Value absent; // the one exec.none
+};
+
+Value Lowering::buffer(int64_t bytes) {
+  if (bytes == 0)
+    return none();
+  return exec::BufferOp::create(builder, location, type(Space::Arena), builder.getI64IntegerAttr(bytes), IntegerAttr());
+}
+
+Value Lowering::view(Value base, int64_t offset) {
+  return offset == 0 ? base : exec::ViewOp::create(builder, location, base.getType(), base, offset).getResult();
+}
+
+Place Lowering::home(Value result) {
+  int64_t cols = ir::features(result.getType());
+  ir::ConcatOp concat;
+  if (result.hasOneUse())
+    concat = dyn_cast<ir::ConcatOp>(*result.user_begin());
+  if (!concat)
+    return places[result] = {buffer(chunk * cols * 4), cols};
+  auto [whole, fresh] = places.try_emplace(concat.getResult());
+  if (fresh) {
+    int64_t total = ir::features(concat.getType());
+    whole->second = {buffer(chunk * total * 4), total};
+  }
+  Place base = whole->second;
+  int64_t column = 0;
+  for (Value input : concat.getInputs()) {
+    if (input == result)
+      break;
+    column += ir::features(input.getType());
+  }
+  return places[result] = {view(base.pointer, column * 4), base.stride};
+}
+
+bool Lowering::diesAt(Value value, Operation *op) {
+  if (!value.getDefiningOp() || llvm::count(op->getOperands(), value) != 1 || isa<ir::SliceOp, ir::RopeCacheOp>(value.getDefiningOp()))
+    return false;
+  return llvm::all_of(value.getUsers(), [&](Operation *user) { return user == op || (!isa<ir::SliceOp, ir::ConcatOp>(user) && user->isBeforeInBlock(op)); });
+}
+
+void Lowering::launch(Operation *op, StringRef kernel, std::optional<Format> format, ValueRange buffers, ArrayRef<int64_t> ints, ArrayRef<float> floats) {
+  ir::Device device = cast<ir::PlacedOpInterface>(op).getPlacement().value_or(ir::Device::Cpu);
+  StringAttr formatName = format ? builder.getStringAttr(formatInfo(*format).name) : StringAttr();
+  exec::LaunchOp::create(builder, location, builder.getStringAttr(kernel), formatName, buffers, builder.getDenseI64ArrayAttr(ints),
+                         builder.getDenseF32ArrayAttr(floats), ir::DeviceAttr::get(builder.getContext(), device));
+}
+
+void Lowering::lowerWeight(ir::WeightOp op) {
+  ir::WeightType weight = op.getType();
+  int64_t rows = weight.getShape()[0], bytes;
+  int64_t parts = op.getInterleaved() ? 2 : 1;
+  if (weight.getShape().size() == 1)
+    bytes = parts * cpu::roundUp(rows / parts, cpu::kPanelRows) * 4;
+  else
+    bytes = parts * packedBytes(weight.getFormat(), rows / parts, weight.getShape()[1]);
+  Value address = exec::WeightOp::create(builder, location, type(Space::Weights), op.getSourcesAttr(), op.getInterleavedAttr(), op.getOffsetAttr(),
+                                         TypeAttr::get(weight), builder.getI64IntegerAttr(bytes), IntegerAttr());
+  places[op.getResult()] = {address, 0};
+}
+
+void Lowering::lowerCache(ir::CacheOp op) {
+  ir::CacheType cache = op.getType();
+  bool keys = llvm::any_of(op->getUsers(), [&](Operation *user) {
+    auto attention = dyn_cast<ir::AttentionOp>(user);
+    return attention && attention.getKeys() == op.getResult();
+  });
+  int64_t bytes = keys ? cpu::keyCacheBytes(cache.getHeads(), cache.getHeadDim(), cache.getPositions())
+                       : cpu::valueCacheBytes(cache.getHeads(), cache.getHeadDim(), cache.getPositions());
+  places[op.getResult()] = {exec::CacheOp::create(builder, location, type(Space::Cache), op.getCacheNameAttr(), builder.getI64IntegerAttr(bytes), IntegerAttr()), 0};
+}
+
+void Lowering::lowerEmbed(ir::EmbedOp op) {
+  ArrayRef<int64_t> shape = op.getTable().getType().getShape();
+  Place y = home(op.getResult());
+  launch(op, "embed", op.getTable().getType().getFormat(), {pointer(op.getTable()), y.pointer}, {shape[0], shape[1], y.stride},
+         {static_cast<float>(op.getScale().convertToDouble())});
+}
+
+void Lowering::lowerRotary(ir::RotaryOp op) {
+  int64_t pairs = op.getFrequencies().size();
+  Value frequencies = exec::ConstantOp::create(builder, location, type(Space::Weights), op.getFrequenciesAttr(),
+                                               builder.getI64IntegerAttr(cpu::roundUp(pairs, cpu::kPanelRows) * 4), IntegerAttr());
+  Place y = home(op.getResult());
+  launch(op, "rotary", std::nullopt, {frequencies, y.pointer}, {pairs}, {static_cast<float>(op.getFactor().convertToDouble())});
+}
+
+void Lowering::lowerNorm(ir::NormOp op) {
+  Place y = home(op.getResult());
+  launch(op, "norm", std::nullopt, {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), y.pointer},
+         {ir::features(op.getType()), stride(op.getInput()), y.stride, static_cast<int64_t>(op.getKind())},
+         {static_cast<float>(op.getEps().convertToDouble())});
+}
+
+void Lowering::lowerLinear(ir::LinearOp op) {
+  int64_t cols = op.getWeight().getType().getShape()[1];
+  bool inPlace = op.getResidual() && diesAt(op.getResidual(), op);
+  Place y = inPlace ? places[op.getResult()] = places.at(op.getResidual()) : home(op.getResult());
+  int64_t normKind = op.getNormKind() ? static_cast<int64_t>(*op.getNormKind()) : -1;
+  Value normed = op.getNormKind() ? buffer(cpu::normedBytes(chunk, cols)) : none();
+  launch(op, "linear", op.getWeight().getType().getFormat(),
+         {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), pointer(op.getResidual()), pointer(op.getNormWeight()),
+          pointer(op.getNormBias()), normed, y.pointer},
+         {ir::features(op.getType()), cols, stride(op.getInput()), y.stride, stride(op.getResidual()), static_cast<int64_t>(op.getActivation()),
+          op.getGated() ? 1 : 0, normKind},
+         {static_cast<float>(op.getEps().convertToDouble())});
+}
+
+void Lowering::lowerAttention(ir::AttentionOp op) {
+  ir::CacheType keys = op.getKeys().getType();
+  Place y = home(op.getResult());
+  launch(op, "attention", std::nullopt, {pointer(op.getQuery()), pointer(op.getKeys()), pointer(op.getValues()), y.pointer},
+         {static_cast<int64_t>(op.getHeads()), keys.getHeads(), keys.getHeadDim(), stride(op.getQuery()), y.stride, static_cast<int64_t>(op.getWindow()),
+          keys.getPositions()},
+         {static_cast<float>(op.getScale().convertToDouble()), static_cast<float>(op.getSoftcap().convertToDouble())});
+}
+
+void Lowering::lowerActivate(ir::ActivateOp op) {
+  Place y = home(op.getResult());
+  launch(op, "activate", std::nullopt, {pointer(op.getInput()), y.pointer},
+         {ir::features(op.getType()), stride(op.getInput()), y.stride, static_cast<int64_t>(op.getActivation())}, {});
+}
+
+void Lowering::lowerGate(ir::GateOp op) {
+  Place y = home(op.getResult());
+  launch(op, "gate", std::nullopt, {pointer(op.getGate()), pointer(op.getUp()), y.pointer},
+         {ir::features(op.getType()), stride(op.getGate()), stride(op.getUp()), y.stride, static_cast<int64_t>(op.getActivation())}, {});
+}
+
+void Lowering::lowerAdd(ir::AddOp op) {
+  Place y = home(op.getResult());
+  launch(op, "add", std::nullopt, {pointer(op.getLhs()), pointer(op.getRhs()), y.pointer},
+         {ir::features(op.getType()), stride(op.getLhs()), stride(op.getRhs()), y.stride}, {});
+}
+
+void Lowering::lowerSlice(ir::SliceOp op) {
+  Place base = places.at(op.getInput());
+  places[op.getResult()] = {view(base.pointer, op.getColumn() * 4), base.stride};
+}
+
+void Lowering::lowerRopeCache(ir::RopeCacheOp op) {
+  ir::CacheType keys = op.getKeys().getType();
+  Place qkv = places.at(op.getInput());
+  int64_t heads = op.getHeads(), dim = keys.getHeadDim();
+  int64_t pairs = op.getCosSin() ? ir::features(op.getCosSin().getType()) / 2 : 0;
+  launch(op, "rope_cache", std::nullopt,
+         {qkv.pointer, pointer(op.getCosSin()), pointer(op.getQueryNorm()), pointer(op.getKeyNorm()), pointer(op.getKeys()), pointer(op.getValues())},
+         {heads, keys.getHeads(), dim, pairs, static_cast<int64_t>(op.getPairing()), qkv.stride, 0, heads * dim, (heads + keys.getHeads()) * dim,
+          keys.getPositions()},
+         {static_cast<float>(op.getEps().convertToDouble())});
+  places[op.getResult()] = qkv;
+}
+
+LogicalResult Lowering::lowerLogits(ir::LogitsOp op) {
+  ArrayRef<int64_t> shape = op.getWeight().getType().getShape();
+  Value partials = buffer(cpu::partialsBytes(threads)), logits = buffer(cpu::roundUp(shape[0], cpu::kPanelRows) * 4), token = buffer(64);
+  int64_t normKind = op.getNormKind() ? static_cast<int64_t>(*op.getNormKind()) : -1;
+  launch(op, "logits", op.getWeight().getType().getFormat(),
+         {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), pointer(op.getNormWeight()), pointer(op.getNormBias()), partials, logits},
+         {shape[0], shape[1], stride(op.getInput()), normKind},
+         {static_cast<float>(op.getEps().convertToDouble()), static_cast<float>(op.getScale().convertToDouble()),
+          static_cast<float>(op.getSoftcap().convertToDouble())});
+  launch(op, "argmax", std::nullopt, {partials, token}, {}, {});
+  places[op.getToken()] = {token, 0};
+  places[op.getLogits()] = {logits, shape[0]};
+  return success();
+}
+
+LogicalResult Lowering::lower(Operation *op) {
+  location = op->getLoc();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](ir::WeightOp o) { return lowerWeight(o), success(); })
+      .Case([&](ir::CacheOp o) { return lowerCache(o), success(); })
+      .Case([&](ir::EmbedOp o) { return lowerEmbed(o), success(); })
+      .Case([&](ir::RotaryOp o) { return lowerRotary(o), success(); })
+      .Case([&](ir::NormOp o) { return lowerNorm(o), success(); })
+      .Case([&](ir::LinearOp o) { return lowerLinear(o), success(); })
+      .Case([&](ir::AttentionOp o) { return lowerAttention(o), success(); })
+      .Case([&](ir::ActivateOp o) { return lowerActivate(o), success(); })
+      .Case([&](ir::GateOp o) { return lowerGate(o), success(); })
+      .Case([&](ir::AddOp o) { return lowerAdd(o), success(); })
+      .Case([&](ir::SliceOp o) { return lowerSlice(o), success(); })
+      .Case([&](ir::ConcatOp) { return success(); }) // its inputs are where they belong already
+      .Case([&](ir::RopeCacheOp o) { return lowerRopeCache(o), success(); })
+      .Case([&](ir::LogitsOp o) { return lowerLogits(o); })
+      .Case([&](func::ReturnOp o) {
+        exec::ResultOp::create(builder, location, places.at(o.getOperand(0)).pointer, places.at(o.getOperand(1)).pointer);
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("has no lowering to 'exec'; run the fusion passes first"); });
+}
+
+LogicalResult Lowering::run() {
+  auto logits = dyn_cast<func::ReturnOp>(step.front().getTerminator());
+  if (!logits || logits.getNumOperands() != 2 || !ir::isTokens(logits.getOperand(0).getType()) || !ir::isActivations(logits.getOperand(1).getType()))
+    return step.emitOpError("is no step; it must return the greedy token and the logits");
+  int64_t context = 0;
+  step.walk([&](ir::CacheOp cache) { context = std::max(context, cache.getType().getPositions()); });
+  auto program = exec::ProgramOp::create(builder, step.getLoc(), step.getSymName(), context, chunk, ir::features(logits.getOperand(1).getType()), IntegerAttr(),
+                                         IntegerAttr(), IntegerAttr(), IntegerAttr());
+  builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
+  absent = exec::NoneOp::create(builder, step.getLoc(), type(Space::None));
+  for (Operation &op : step.front())
+    if (failed(lower(&op)))
+      return failure();
+  step.erase();
+  return success();
+}
+
+struct ConvertMccToExecPass : impl::ConvertMccToExecPassBase<ConvertMccToExecPass> {
+  using ConvertMccToExecPassBase::ConvertMccToExecPassBase;
+
+  void runOnOperation() override {
+    for (func::FuncOp step : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (failed(Lowering(step, chunk, threads).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace mcc

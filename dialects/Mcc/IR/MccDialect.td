@@ -1,0 +1,70 @@
+// The `mcc` dialect and the enumerations and types its ops use. Rationale: dialects/Mcc/README.md.
+#ifndef MCC_DIALECTS_MCC_IR_MCCDIALECT
+#define MCC_DIALECTS_MCC_IR_MCCDIALECT
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/DialectBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Mcc_Dialect : Dialect {
+  let name = "mcc";
+  let cppNamespace = "::mcc::ir";
+  let summary = "a decoder's step at the level of the model";
+  let description = [{
+    One function, the *step*, takes `T` tokens (T dynamic) through the whole model: prefill and decode are
+    the same program. Values are tensors `[T, features]` in f32; weights and caches have types of their own.
+  }];
+  let useDefaultTypePrinterParser = 1;
+}
+
+// Enumerations --------------------------------------------------------------------------------------------------
+
+def Mcc_Device : I32EnumAttr<"Device", "where an op runs and a weight or cache lives", [
+    I32EnumAttrCase<"Cpu", 0, "cpu">, I32EnumAttrCase<"Gpu", 1, "gpu">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
+// Values are those of kernels/Activation.h (checked by static_assert in MccDialect.cpp).
+def Mcc_Activation : I32EnumAttr<"ActivationKind", "an element-wise activation", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Silu", 1, "silu">,
+    I32EnumAttrCase<"GeluErf", 2, "gelu_erf">, I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">,
+    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
+def Mcc_NormKind : I32EnumAttr<"NormKind", "a normalisation over the last axis", [
+    I32EnumAttrCase<"Rms", 0, "rms">, I32EnumAttrCase<"Layer", 1, "layer">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
+def Mcc_RopePairing : I32EnumAttr<"RopePairing", "which dimensions rotate together", [
+    I32EnumAttrCase<"Half", 0, "half">, I32EnumAttrCase<"Adjacent", 1, "adjacent">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
+// Types ---------------------------------------------------------------------------------------------------------
+
+class Mcc_Type<string cppName, string typeMnemonic> : TypeDef<Mcc_Dialect, cppName> {
+  let mnemonic = typeMnemonic;
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mcc_WeightType : Mcc_Type<"Weight", "weight"> {
+  let summary = "a constant of the checkpoint, in its storage format";
+  let description = [{
+    `!mcc.weight<192x64xbf16>` is a matrix `[rows, cols]`, a linear's `[out, in]`; `!mcc.weight<64xf32>` a vector.
+    The format is one of kernels/FormatTable.def; block formats need `cols` to be whole blocks.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mcc::Format":$format);
+  let genVerifyDecl = 1;
+}
+
+def Mcc_CacheType : Mcc_Type<"Cache", "cache"> {
+  let summary = "keys or values of the positions so far";
+  let description = [{
+    `!mcc.cache<2x512x32>` holds `[kv_heads, context, head_dim]` f32, written at the step's positions.
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$positions, "int64_t":$headDim);
+}
+
+#endif

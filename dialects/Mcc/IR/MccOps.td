@@ -1,0 +1,282 @@
+// Ops of the `mcc` dialect, grouped as the model is read: state, input, projections, attention, element-wise, output,
+// then the fused forms that passes make. Shapes are [tokens, features], f32, tokens dynamic.
+#ifndef MCC_DIALECTS_MCC_IR_MCCOPS
+#define MCC_DIALECTS_MCC_IR_MCCOPS
+
+include "dialects/Mcc/IR/MccDialect.td"
+include "dialects/Mcc/IR/MccInterfaces.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Mcc_Activations : Type<CPred<"::mcc::ir::isActivations($_self)">, "2-D f32 tensor [tokens, features]", "::mlir::RankedTensorType">;
+def Mcc_Tokens : Type<CPred<"::mcc::ir::isTokens($_self)">, "1-D i32 tensor of token ids", "::mlir::RankedTensorType">;
+
+// Every op carries its device: absent until placement, present after.
+class Mcc_Op<string mnemonic, dag args, list<Trait> traits = []>
+    : Op<Mcc_Dialect, mnemonic, traits # [DeclareOpInterfaceMethods<Mcc_PlacedOpInterface>]> {
+  let arguments = !con(args, (ins OptionalAttr<Mcc_Device>:$device));
+}
+
+// State ---------------------------------------------------------------------------------------------------------
+
+def Mcc_WeightOp : Mcc_Op<"weight", (ins StrArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset), [Pure]> {
+  let summary = "a weight of the checkpoint, by tensor name";
+  let description = [{
+    Several sources are joined by rows, in order; `interleaved` alternates panels of 16 rows of two equal sources
+    (gate and up), as kernels/pack lays them out. `offset` is added to every element (Gemma's norm weights).
+
+    (C1) there is at least one source. (C2) `interleaved` has two sources and rows divisible by two.
+
+    ```mlir
+    %w = mcc.weight ["model.layers.0.self_attn.q_proj.weight"] : !mcc.weight<64x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_WeightType:$result);
+  let assemblyFormat = "$sources (`interleaved` $interleaved^)? (`offset` $offset^)? (`on` $device^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mcc_CacheOp : Mcc_Op<"cache", (ins StrAttr:$cacheName), [MemoryEffects<[MemAlloc]>]> {
+  let summary = "state that lives as long as a sequence";
+  let description = [{
+    ```mlir
+    %k = mcc.cache "layers.0.k" : !mcc.cache<2x512x32>
+    ```
+  }];
+  let results = (outs Mcc_CacheType:$result);
+  let assemblyFormat = "$cacheName (`on` $device^)? attr-dict `:` type($result)";
+}
+
+// Input ---------------------------------------------------------------------------------------------------------
+
+def Mcc_EmbedOp : Mcc_Op<"embed", (ins Mcc_Tokens:$tokens, Mcc_WeightType:$table, DefaultValuedAttr<F64Attr, "1.0">:$scale), [Pure]> {
+  let summary = "rows of the embedding table, scaled";
+  let description = [{
+    (C1) the result's features are the table's columns.
+    ```mlir
+    %x = mcc.embed %tokens, %table : (tensor<?xi32>, !mcc.weight<192x64xf32>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$tokens `,` $table (`scale` $scale^)? (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Mcc_RotaryOp : Mcc_Op<"rotary", (ins Mcc_Tokens:$tokens, DenseF32ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$factor), [Pure]> {
+  let summary = "cosines and sines of the step's positions";
+  let description = [{
+    For token t at position p: `result[t, i] = factor * cos(p * f_i)`, `result[t, n + i] = factor * sin(p * f_i)`.
+    Made once a step and used by every layer with these frequencies.
+
+    (C1) the result has twice as many features as there are frequencies.
+    ```mlir
+    %r = mcc.rotary %tokens frequencies [1.0, 0.1] : (tensor<?xi32>) -> tensor<?x4xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$tokens `frequencies` $frequencies (`factor` $factor^)? (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+// Projections ---------------------------------------------------------------------------------------------------
+
+def Mcc_NormOp : Mcc_Op<"norm", (ins Mcc_NormKind:$kind, Mcc_Activations:$input, Optional<Mcc_WeightType>:$weight, Optional<Mcc_WeightType>:$bias,
+    F64Attr:$eps, DefaultValuedAttr<I64Attr, "1">:$groups), [Pure, AllTypesMatch<["input", "result"]>, AttrSizedOperandSegments]> {
+  let summary = "RMS or layer norm over the features, or over each of `groups` equal parts of them";
+  let description = [{
+    Sums of squares are taken in f32. With `groups` (per-head norms) the weight is shared by the groups.
+
+    (C1) features divide by groups. (C2) weight and bias are f32 vectors of features/groups.
+    ```mlir
+    %y = mcc.norm rms %x weight(%w : !mcc.weight<64xf32>) eps 1.0e-5 : tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $kind $input (`weight` `(` $weight^ `:` type($weight) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)? `eps` $eps
+    (`groups` $groups^)? (`on` $device^)? attr-dict `:` type($input) }];
+  let hasVerifier = 1;
+}
+
+def Mcc_LinearOp : Mcc_Op<"linear", (ins Mcc_Activations:$input, Mcc_WeightType:$weight, Optional<Mcc_WeightType>:$bias,
+    Optional<Mcc_Activations>:$residual, Optional<Mcc_WeightType>:$normWeight, Optional<Mcc_WeightType>:$normBias,
+    OptionalAttr<Mcc_NormKind>:$normKind, DefaultValuedAttr<F64Attr, "0.0">:$eps,
+    DefaultValuedAttr<Mcc_Activation, "::mcc::ir::ActivationKind::None">:$activation, UnitAttr:$gated), [Pure, AttrSizedOperandSegments]> {
+  let summary = "y = activation(norm(x) W^T + bias) + residual";
+  let description = [{
+    The unfused form has input, weight and bias only; fusion adds a norm before and an epilogue after.
+    `gated`: the weight holds gate and up rows interleaved (see mcc.weight), y = activation(gate) * up + residual.
+
+    (C1) input features are the weight's columns. (C2) result features are the weight's rows, half of them when gated.
+    (C3) bias is an f32 vector of the weight's rows. (C4) residual has the result's type.
+    (C5) a norm weight or bias needs a norm kind and is an f32 vector of the input's features.
+    ```mlir
+    %y = mcc.linear %x, %w : (tensor<?x64xf32>, !mcc.weight<96x64xbf16>) -> tensor<?x96xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $input `,` $weight (`bias` $bias^)? (`residual` $residual^)?
+    (`norm` $normKind^ (`weight` $normWeight^)? (`bias` $normBias^)? `eps` $eps)?
+    (`gated` $gated^)? (`activation` $activation^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+  // The unfused form; `bias` may be null.
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input, "::mlir::Value":$weight, "::mlir::Value":$bias), [{
+    build($_builder, $_state, type, input, weight, bias, {}, {}, {}, ::mcc::ir::NormKindAttr(), ::llvm::APFloat(0.0), ActivationKind::None, false, DeviceAttr());
+  }]>];
+}
+
+// Attention -----------------------------------------------------------------------------------------------------
+
+def Mcc_RopeOp : Mcc_Op<"rope", (ins Mcc_Activations:$input, Mcc_Activations:$cosSin, I64Attr:$heads, Mcc_RopePairing:$pairing),
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "rotates the first dimensions of every head";
+  let description = [{
+    (C1) features divide by heads. (C2) the rotated dimensions (cos_sin's features) fit in a head.
+    ```mlir
+    %q2 = mcc.rope half %q, %r heads 4 : tensor<?x64xf32>, tensor<?x16xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$pairing $input `,` $cosSin `heads` $heads (`on` $device^)? attr-dict `:` type($input) `,` type($cosSin)";
+  let hasVerifier = 1;
+}
+
+def Mcc_CacheAppendOp : Mcc_Op<"cache_append", (ins Mcc_Activations:$input, Arg<Mcc_CacheType, "", [MemWrite]>:$cache)> {
+  let summary = "writes keys or values at the step's positions";
+  let description = [{
+    (C1) input features are the cache's heads times its head dimension.
+    ```mlir
+    mcc.cache_append %k to %kc : tensor<?x32xf32>, !mcc.cache<2x512x16>
+    ```
+  }];
+  let assemblyFormat = "$input `to` $cache (`on` $device^)? attr-dict `:` type($input) `,` type($cache)";
+  let hasVerifier = 1;
+}
+
+def Mcc_AttentionOp : Mcc_Op<"attention", (ins Mcc_Activations:$query, Arg<Mcc_CacheType, "", [MemRead]>:$keys, Arg<Mcc_CacheType, "", [MemRead]>:$values,
+    I64Attr:$heads, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$softcap), []> {
+  let summary = "causal grouped-query attention over the caches";
+  let description = [{
+    `softmax(scale * q k^T) v` over the positions up to the token's own, the last `window` of them where window > 0;
+    scores pass through `softcap * tanh(s / softcap)` where softcap > 0. Head h reads kv head h / (heads / kv_heads).
+
+    (C1) heads divide by the caches' heads. (C2) query features are heads times the keys' head dimension.
+    (C3) keys and values agree in heads and context. (C4) result features are heads times the values' head dimension.
+    ```mlir
+    %a = mcc.attention %q, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $query `,` $keys `,` $values `heads` $heads `scale` $scale (`window` $window^)? (`softcap` $softcap^)? (`on` $device^)?
+    attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+}
+
+// Element-wise and shape ----------------------------------------------------------------------------------------
+
+def Mcc_ActivateOp : Mcc_Op<"activate", (ins Mcc_Activation:$activation, Mcc_Activations:$input), [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "y = activation(x)";
+  let description = [{ `mcc.activate none` folds away. }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$activation $input (`on` $device^)? attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+
+def Mcc_GateOp : Mcc_Op<"gate", (ins Mcc_Activation:$activation, Mcc_Activations:$gate, Mcc_Activations:$up), [Pure, AllTypesMatch<["gate", "up", "result"]>]> {
+  let summary = "y = activation(gate) * up";
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$activation $gate `,` $up (`on` $device^)? attr-dict `:` type($gate)";
+}
+
+def Mcc_AddOp : Mcc_Op<"add", (ins Mcc_Activations:$lhs, Mcc_Activations:$rhs), [Pure, Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
+  let summary = "y = a + b (the residual stream)";
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$lhs `,` $rhs (`on` $device^)? attr-dict `:` type($lhs)";
+}
+
+def Mcc_SliceOp : Mcc_Op<"slice", (ins Mcc_Activations:$input, I64Attr:$column), [Pure]> {
+  let summary = "the features [column, column + n) of every token; a view, no copy";
+  let description = [{
+    (C1) the slice lies within the input's features. A slice of everything folds away.
+    ```mlir
+    %k = mcc.slice %qkv at 64 : tensor<?x128xf32> to tensor<?x32xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `at` $column (`on` $device^)? attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mcc_ConcatOp : Mcc_Op<"concat", (ins Variadic<Mcc_Activations>:$inputs), [Pure]> {
+  let summary = "features side by side; producers write their part in place";
+  let description = [{
+    (C1) result features are the sum of the inputs' features.
+    ```mlir
+    %qkv = mcc.concat %q, %k, %v : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32> to tensor<?x128xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$inputs (`on` $device^)? attr-dict `:` type($inputs) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+// Output --------------------------------------------------------------------------------------------------------
+
+def Mcc_LastRowOp : Mcc_Op<"last_row", (ins Mcc_Activations:$input), [Pure]> {
+  let summary = "the last token's features, [1, features]";
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input (`on` $device^)? attr-dict `:` type($input) `to` type($result)";
+}
+
+def Mcc_ScaleLogitsOp : Mcc_Op<"scale_logits", (ins Mcc_Activations:$input, F64Attr:$scale, DefaultValuedAttr<F64Attr, "0.0">:$softcap),
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "y = cap(scale * x), cap(s) = softcap * tanh(s / softcap) where softcap > 0";
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `scale` $scale (`softcap` $softcap^)? (`on` $device^)? attr-dict `:` type($input)";
+}
+
+def Mcc_ArgmaxOp : Mcc_Op<"argmax", (ins Mcc_Activations:$input), [Pure]> {
+  let summary = "index of the greatest feature, the lowest on ties, -1 where one is NaN";
+  let results = (outs Mcc_Tokens:$result);
+  let assemblyFormat = "$input (`on` $device^)? attr-dict `:` type($input) `to` type($result)";
+}
+
+// Fused forms ---------------------------------------------------------------------------------------------------
+
+def Mcc_RopeCacheOp : Mcc_Op<"rope_cache", (ins Mcc_Activations:$input, Optional<Mcc_Activations>:$cosSin, Optional<Mcc_WeightType>:$queryNorm,
+    Optional<Mcc_WeightType>:$keyNorm, Arg<Mcc_CacheType, "", [MemWrite]>:$keys, Arg<Mcc_CacheType, "", [MemWrite]>:$values,
+    I64Attr:$heads, Mcc_RopePairing:$pairing, DefaultValuedAttr<F64Attr, "0.0">:$eps), [AttrSizedOperandSegments]> {
+  let summary = "q, k, v side by side: per-head norms, rotation, cache writes; gives q";
+  let description = [{
+    Equivalent to slicing q, k and v, then mcc.norm (groups) and mcc.rope on q and k, then two mcc.cache_append.
+    Works in place: the input has no other user.
+
+    (C1) input features are (heads + kv heads) * key head dim + kv heads * value head dim. (C2) result features are heads * key head dim.
+    ```mlir
+    %q = mcc.rope_cache half %qkv, %kc, %vc heads 4 rotary(%r : tensor<?x16xf32>) : (tensor<?x128xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$query);
+  let assemblyFormat = [{ $pairing $input `,` $keys `,` $values `heads` $heads (`rotary` `(` $cosSin^ `:` type($cosSin) `)`)?
+    (`query_norm` `(` $queryNorm^ `:` type($queryNorm) `)`)? (`key_norm` `(` $keyNorm^ `:` type($keyNorm) `)`)? (`eps` $eps^)? (`on` $device^)?
+    attr-dict `:` `(` type($input) `,` type($keys) `,` type($values) `)` `->` type($query) }];
+  let hasVerifier = 1;
+}
+
+def Mcc_LogitsOp : Mcc_Op<"logits", (ins Mcc_Activations:$input, Mcc_WeightType:$weight, Optional<Mcc_WeightType>:$bias,
+    Optional<Mcc_WeightType>:$normWeight, Optional<Mcc_WeightType>:$normBias, OptionalAttr<Mcc_NormKind>:$normKind,
+    DefaultValuedAttr<F64Attr, "0.0">:$eps, DefaultValuedAttr<F64Attr, "1.0">:$scale, DefaultValuedAttr<F64Attr, "0.0">:$softcap), [Pure, AttrSizedOperandSegments]> {
+  let summary = "the last token's logits and the greedy token: last_row, norm, linear, scale_logits and argmax in one";
+  let description = [{
+    (C1) input features are the weight's columns; logits have its rows. (C2) bias and norm operands as in mcc.linear.
+    ```mlir
+    %token, %l = mcc.logits %x, %w norm rms weight %n eps 1.0e-5 : (tensor<?x64xf32>, !mcc.weight<192x64xf32>, !mcc.weight<64xf32>) -> (tensor<1xi32>, tensor<1x192xf32>)
+    ```
+  }];
+  let results = (outs Mcc_Tokens:$token, Mcc_Activations:$logits);
+  let assemblyFormat = [{ $input `,` $weight (`bias` $bias^)? (`norm` $normKind^ (`weight` $normWeight^)? (`bias` $normBias^)? `eps` $eps)?
+    (`scale` $scale^)? (`softcap` $softcap^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+}
+
+#endif

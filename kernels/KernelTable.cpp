@@ -1,0 +1,46 @@
+// Parses KernelTable.def's argument lists once. See KernelTable.h.
+#include "kernels/KernelTable.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace mcc {
+
+static std::vector<std::string> words(const char *text) {
+  std::istringstream stream(text);
+  std::vector<std::string> result;
+  for (std::string word; stream >> word;)
+    result.push_back(word);
+  return result;
+}
+
+static KernelInfo makeKernel(const char *name, bool perFormat, const char *buffers, const char *ints, const char *floats) {
+  KernelInfo kernel{name, perFormat, {}, words(ints), words(floats)};
+  for (std::string word : words(buffers)) {
+    KernelBuffer buffer;
+    if ((buffer.written = word.front() == '='))
+      word.erase(0, 1);
+    if ((buffer.optional = word.back() == '?'))
+      word.pop_back();
+    buffer.name = word;
+    kernel.buffers.push_back(buffer);
+  }
+  return kernel;
+}
+
+size_t KernelInfo::intIndex(std::string_view argument) const {
+  return static_cast<size_t>(std::find(ints.begin(), ints.end(), argument) - ints.begin());
+}
+
+const KernelInfo *findKernel(std::string_view name) {
+  static const std::vector<KernelInfo> table = {
+#define MCC_KERNEL(name, perFormat, buffers, ints, floats) makeKernel(#name, perFormat, buffers, ints, floats),
+#include "kernels/KernelTable.def"
+  };
+  for (const KernelInfo &kernel : table)
+    if (kernel.name == name)
+      return &kernel;
+  return nullptr;
+}
+
+} // namespace mcc

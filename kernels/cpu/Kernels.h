@@ -1,0 +1,72 @@
+// The C entries of the CPU kernels, as KernelTable.def lists them.
+//
+// Generated code declares them for itself from the table; this header is for tests and benches, and keeps the
+// definitions honest. Meanings are in KernelTable.def and README.md.
+#pragma once
+
+#include "kernels/Step.h"
+
+#include <cstdint>
+
+/// Calls MACRO(Enumerator, suffix) for every format: the suffix is the format's name in the entry's symbol.
+#define MCC_FOR_EACH_FORMAT(MACRO)                                                                                     \
+  MACRO(F32, f32)                                                                                                      \
+  MACRO(F16, f16)                                                                                                      \
+  MACRO(BF16, bf16)                                                                                                    \
+  MACRO(Q4_0, q4_0)                                                                                                    \
+  MACRO(Q4_1, q4_1)                                                                                                    \
+  MACRO(Q5_0, q5_0)                                                                                                    \
+  MACRO(Q5_1, q5_1)                                                                                                    \
+  MACRO(Q8_0, q8_0)                                                                                                    \
+  MACRO(Q4_K, q4_k)                                                                                                    \
+  MACRO(Q5_K, q5_k)                                                                                                    \
+  MACRO(Q6_K, q6_k)
+
+extern "C" {
+
+/// What `logits` leaves for `argmax`, one cache line per thread.
+struct MccPartial {
+  float value;     ///< the thread's largest logit
+  int32_t index;   ///< its lowest index
+  int32_t sawNaN;  ///< 1 where any of the thread's logits is NaN
+  int32_t padding[13];
+};
+
+#define MCC_DECLARE(enumerator, suffix)                                                                                \
+  void mcc_cpu_embed_##suffix(const MccStep *step, int64_t tokens, const uint8_t *table, float *y, int64_t rows,       \
+                              int64_t cols, int64_t yStride, float scale);                                             \
+  void mcc_cpu_linear_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight,             \
+                               const float *bias, const float *residual, const float *normWeight,                      \
+                               const float *normBias, float *normed, float *y, int64_t rows, int64_t cols,             \
+                               int64_t xStride, int64_t yStride, int64_t residualStride, int64_t activation,           \
+                               int64_t gated, int64_t normKind, float eps);                                            \
+  void mcc_cpu_logits_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight,             \
+                               const float *bias, const float *normWeight, const float *normBias,                      \
+                               MccPartial *partials, float *logits, int64_t rows, int64_t cols, int64_t xStride,       \
+                               int64_t normKind, float eps, float scale, float softcap);
+MCC_FOR_EACH_FORMAT(MCC_DECLARE)
+#undef MCC_DECLARE
+
+void mcc_cpu_norm(const MccStep *step, int64_t tokens, const float *x, const float *weight, const float *bias, float *y,
+                  int64_t cols, int64_t xStride, int64_t yStride, int64_t kind, float eps);
+void mcc_cpu_argmax(const MccStep *step, int64_t tokens, const MccPartial *partials, int32_t *token);
+void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencies, float *cosSin, int64_t pairs,
+                    float factor);
+void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *qkv, const float *cosSin, const float *qNorm,
+                        const float *kNorm, float *kCache, float *vCache, int64_t heads, int64_t kvHeads,
+                        int64_t headDim, int64_t pairs, int64_t pairing, int64_t stride, int64_t qColumn,
+                        int64_t kColumn, int64_t vColumn, int64_t context, float eps);
+void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, const float *kCache, const float *vCache,
+                       float *y, int64_t heads, int64_t kvHeads, int64_t headDim, int64_t qStride, int64_t yStride,
+                       int64_t window, int64_t context, float scale, float softcap);
+void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
+                      int64_t yStride, int64_t activation);
+void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,
+                  int64_t aStride, int64_t bStride, int64_t yStride, int64_t activation);
+void mcc_cpu_add(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,
+                 int64_t aStride, int64_t bStride, int64_t yStride);
+
+/// Returns 1 where the target has 32 registers of 512 bits, which doubles the tiles of `linear`. Results do not
+/// depend on it. A weak default; codegen may replace its body for its target.
+int64_t mcc_cpu_wide_registers(void);
+}

@@ -1,0 +1,102 @@
+// The kernels that work row by row or column by column: embed, norm, rotary, activate, gate, add.
+//
+// Element-wise work is cut into tiles of one row and kTileCols columns; results do not depend on the cut.
+#include "kernels/cpu/Kernels.h"
+#include "kernels/cpu/NormRow.h"
+#include "kernels/cpu/PanelFormats.h"
+#include "kernels/cpu/VectorMath.h"
+#include "kernels/cpu/Work.h"
+
+using namespace mcc::cpu;
+
+// A multiple of every format's block.
+static constexpr int64_t kTileCols = 256;
+
+// Calls body(token, column, columnEnd) for this thread's share of the tiles.
+template <class Body>
+MCC_INLINE void forEachTile(const MccStep *step, int64_t tokens, int64_t cols, Body body) {
+  const int64_t across = (cols + kTileCols - 1) / kTileCols;
+  const Range share = shareOf(step, tokens * across);
+  for (int64_t i = share.begin; i < share.end; ++i) {
+    const int64_t column = i % across * kTileCols;
+    body(i / across, column, column + kTileCols < cols ? column + kTileCols : cols);
+  }
+}
+
+// Reads columns of one row out of the packed table: all 16 rows of the panel are decoded, one lane is kept.
+template <class PanelFormat>
+MCC_INLINE void embed(const MccStep *step, int64_t tokens, const uint8_t *table, float *y, int64_t cols,
+                      int64_t yStride, float scale) {
+  constexpr int64_t groupCols = PanelFormat::groupCols, stepCols = PanelFormat::stepCols;
+  forEachTile(step, tokens, cols, [=](int64_t t, int64_t begin, int64_t end) {
+    const int64_t row = step->tokens[t];
+    const uint8_t *panel = table + row / kLanes * panelBytes<PanelFormat>(cols);
+    for (int64_t column = begin; column < end; column += groupCols) {
+      const auto decoder = PanelFormat::load(panel, column / groupCols);
+      for (int64_t k = 0; k < groupCols; k += stepCols) {
+        F32x16 values[stepCols];
+        decoder.decode(k, values);
+        for (int64_t s = 0; s < stepCols; ++s) {
+          float lanes[kLanes];
+          store(lanes, values[s]);
+          y[t * yStride + column + k + s] = scale * lanes[row % kLanes];
+        }
+      }
+    }
+  });
+}
+
+#define MCC_DEFINE(enumerator, suffix)                                                                                 \
+  MCC_VECTOR void mcc_cpu_embed_##suffix(const MccStep *step, int64_t tokens, const uint8_t *table, float *y, int64_t, \
+                                         int64_t cols, int64_t yStride, float scale) {                                 \
+    embed<Panel##enumerator>(step, tokens, table, y, cols, yStride, scale);                                            \
+  }
+MCC_FOR_EACH_FORMAT(MCC_DEFINE)
+#undef MCC_DEFINE
+
+MCC_VECTOR void mcc_cpu_norm(const MccStep *step, int64_t tokens, const float *x, const float *weight,
+                             const float *bias, float *y, int64_t cols, int64_t xStride, int64_t yStride, int64_t kind,
+                             float eps) {
+  const Range share = shareOf(step, tokens);
+  for (int64_t t = share.begin; t < share.end; ++t)
+    normaliseRow({weight, bias, kind, eps}, x + t * xStride, y + t * yStride, cols);
+}
+
+void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencies, float *cosSin, int64_t pairs,
+                    float factor) {
+  forEachTile(step, tokens, pairs, [=](int64_t t, int64_t begin, int64_t end) {
+    const float position = static_cast<float>(step->position + t);
+    for (int64_t i = begin; i < end; ++i) {
+      const float angle = position * frequencies[i];
+      cosSin[t * 2 * pairs + i] = factor * __builtin_cosf(angle);
+      cosSin[t * 2 * pairs + pairs + i] = factor * __builtin_sinf(angle);
+    }
+  });
+}
+
+MCC_VECTOR void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols,
+                                 int64_t xStride, int64_t yStride, int64_t activation) {
+  forEachTile(step, tokens, cols, [=](int64_t t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kLanes)
+      storePart(y + t * yStride + i, activate(loadPart(x + t * xStride + i, end - i), activation), end - i);
+  });
+}
+
+MCC_VECTOR void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y,
+                             int64_t cols, int64_t aStride, int64_t bStride, int64_t yStride, int64_t activation) {
+  forEachTile(step, tokens, cols, [=](int64_t t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kLanes) {
+      const F32x16 gate = activate(loadPart(a + t * aStride + i, end - i), activation);
+      storePart(y + t * yStride + i, gate * loadPart(b + t * bStride + i, end - i), end - i);
+    }
+  });
+}
+
+MCC_VECTOR void mcc_cpu_add(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,
+                            int64_t aStride, int64_t bStride, int64_t yStride) {
+  forEachTile(step, tokens, cols, [=](int64_t t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kLanes)
+      storePart(y + t * yStride + i, loadPart(a + t * aStride + i, end - i) + loadPart(b + t * bStride + i, end - i),
+                end - i);
+  });
+}

@@ -1,0 +1,136 @@
+// The judge. A sequence runs freely: the model's own tokens are fed back, which are the expected ones up to the
+// first difference, where its judging ends. So logits recorded for the last token are only compared in a sequence
+// whose earlier tokens were all equal; logits recorded after a prompt are always compared.
+#include "runtime-lib/src/Check.h"
+
+#include "runtime-lib/src/Generate.h"
+#include "runtime-lib/src/Text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mcc::runtime {
+
+size_t CheckReport::count(Verdict verdict) const {
+  return static_cast<size_t>(std::count_if(sequences.begin(), sequences.end(),
+                                           [verdict](const SequenceReport &s) { return s.verdict == verdict; }));
+}
+
+bool CheckReport::ok() const {
+  const auto sequenceOk = [](const SequenceReport &sequence) {
+    return sequence.verdict != Verdict::Wrong && sequence.textFaults.empty() &&
+           (!sequence.lastLogits || sequence.lastLogits->within);
+  };
+  return (!logits || logits->within) && std::all_of(sequences.begin(), sequences.end(), sequenceOk);
+}
+
+LogitDifference compareLogits(std::span<const float> found, std::span<const float> expected, double tolerance) {
+  LogitDifference result;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::fabs(double(found[i]) - double(expected[i]));
+    // Written so that NaN counts as the greatest difference of all.
+    if (!(difference <= result.greatest)) {
+      result.greatest = difference;
+      result.index = static_cast<int64_t>(i);
+    }
+    if (std::isnan(difference))
+      break;
+  }
+  result.within = result.greatest <= tolerance;
+  return result;
+}
+
+/// Judges a token that differs from the expected one at `step`.
+static void recordDifference(const GoldenSequence &sequence, size_t step, int32_t found, double marginTolerance,
+                             SequenceReport &report) {
+  report.step = static_cast<int64_t>(step);
+  report.expected = sequence.expect[step];
+  report.found = found;
+  if (!sequence.margin.empty())
+    report.margin = sequence.margin[step];
+  report.verdict = report.margin && *report.margin < marginTolerance ? Verdict::Tie : Verdict::Wrong;
+}
+
+static std::string joinIds(std::span<const int32_t> ids) {
+  std::string text;
+  for (int32_t id : ids)
+    text += concat(text.empty() ? "" : ",", id);
+  return text;
+}
+
+/// Compares the tokenizer with the recorded texts.
+static std::vector<std::string> checkText(const GoldenSequence &sequence, const Tokenizer &tokenizer) {
+  std::vector<std::string> faults;
+  if (sequence.text) {
+    std::string error;
+    const std::vector<int32_t> ids = tokenizer.encode(*sequence.text, /*addSpecial=*/true, &error);
+    if (!error.empty())
+      faults.push_back(concat("the text cannot be encoded: ", error));
+    else if (ids != sequence.prompt)
+      faults.push_back(concat("the text encodes to ", joinIds(ids), "; expected ", joinIds(sequence.prompt)));
+  }
+  if (sequence.expectText) {
+    const std::string text = tokenizer.decode(sequence.expect, /*skipSpecial=*/true);
+    if (text != *sequence.expectText)
+      faults.push_back(concat("the expected ids decode to ", dumpJson(nlohmann::json(text)), "; expected ",
+                              dumpJson(nlohmann::json(*sequence.expectText))));
+  }
+  return faults;
+}
+
+namespace {
+
+/// Where one sequence's logits are recorded and where the comparison goes.
+struct Judge {
+  const GoldenSequence &sequence;
+  const CheckTolerance &tolerance;
+  std::span<const float> promptLogits; ///< empty: none recorded
+  SequenceReport report;
+  std::optional<LogitDifference> logits;
+  size_t rows = 0, tokens = 0;
+
+  bool onLogits(std::span<const float> row) {
+    if (rows == 0 && !promptLogits.empty())
+      logits = compareLogits(row, promptLogits, tolerance.logit);
+    if (rows + 1 == sequence.expect.size() && !sequence.lastLogits.empty())
+      report.lastLogits = compareLogits(row, sequence.lastLogits, tolerance.logit);
+    ++rows;
+    return true;
+  }
+
+  bool onToken(int32_t token) {
+    const size_t step = tokens++;
+    if (token == sequence.expect[step])
+      return true;
+    recordDifference(sequence, step, token, tolerance.margin, report);
+    return false;
+  }
+};
+
+} // namespace
+
+Result<CheckReport> checkGolden(Session &session, const Golden &golden, const Tokenizer *tokenizer,
+                                const CheckTolerance &tolerance) {
+  CheckReport result;
+  for (size_t i = 0; i < golden.sequences.size(); ++i) {
+    const GoldenSequence &sequence = golden.sequences[i];
+    Judge judge{sequence, tolerance, i == 1 ? std::span<const float>(golden.logits) : std::span<const float>(), {}, {}};
+    judge.report.tokens = sequence.expect.size();
+    const Request request{sequence.prompt, static_cast<int64_t>(sequence.expect.size()), /*ignoreEos=*/true};
+    const Hooks hooks{[&judge](std::span<const float> row) { return judge.onLogits(row); },
+                      [&judge](int32_t token) { return judge.onToken(token); }};
+    Result<Generation> generated = generate(session, request, hooks);
+    if (!generated.ok())
+      return Failure{concat("sequences[", i, "]: ", generated.message())};
+    if (tokenizer != nullptr)
+      judge.report.textFaults = checkText(sequence, *tokenizer);
+    else if (sequence.text || sequence.expectText)
+      result.textUnchecked = true;
+    if (judge.logits)
+      result.logits = judge.logits;
+    result.sequences.push_back(std::move(judge.report));
+  }
+  return result;
+}
+
+} // namespace mcc::runtime

@@ -1,0 +1,38 @@
+// The command line of a compiled model.
+#pragma once
+
+#include "runtime-lib/src/Result.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mcc::runtime {
+
+/// What the user asked for. Exactly one of text, tokens, prompts, check, info, verify, version and help is set.
+struct Options {
+  std::optional<std::string> text; ///< the prompt; "-" is standard input
+  std::optional<std::vector<int64_t>> tokens;
+  std::optional<std::string> prompts;
+  std::optional<std::string> check;
+  bool info = false, verify = false, version = false, help = false;
+
+  int64_t newTokens = 256;
+  int64_t threads = 0; ///< 0: the physical cores this process may use
+  int64_t chunk = 0;   ///< 0: the model's own
+  std::optional<std::string> logits;
+  std::optional<std::string> weights;
+  double tolerance = 2e-3;
+  double marginTolerance = 1e-3;
+  bool json = false, ignoreEos = false, noSpecial = false, stats = false;
+};
+
+/// Parses the arguments after the program's name. The message is one line without "error:".
+Result<Options> parseOptions(std::span<const char *const> arguments);
+
+/// Returns the text of --help.
+std::string helpText(const std::string &program);
+
+} // namespace mcc::runtime

@@ -1,0 +1,137 @@
+// Reference dequantisation: blocks whose values are worked out by hand from the format, one per layout.
+#include "kernels/reference/Dequantize.h"
+
+#include "compiler/Import/Gguf.h"
+
+#include "doctest/doctest.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+using namespace mcc;
+
+namespace {
+
+constexpr uint8_t kOneLow = 0x00, kOneHigh = 0x3c; // half 1.0
+
+std::vector<float> dequantized(Format format, const std::vector<uint8_t> &block) {
+  const FormatInfo &info = formatInfo(format);
+  REQUIRE(block.size() == static_cast<size_t>(info.blockBytes));
+  std::vector<float> values(info.blockElems);
+  dequantize(format, block.data(), values.data(), info.blockElems);
+  return values;
+}
+
+} // namespace
+
+TEST_CASE("halves: every one of the 65536 is exact") {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    float value = halfToFloat(static_cast<uint16_t>(bits));
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == 31 && mantissa != 0) {
+      CHECK(std::isnan(value));
+      continue;
+    }
+    double expected = exponent == 31  ? INFINITY
+                      : exponent == 0 ? std::ldexp(mantissa, -24)
+                                      : std::ldexp(1024 + mantissa, exponent - 25);
+    REQUIRE(value == sign * expected);
+    REQUIRE(std::signbit(value) == (sign < 0));
+  }
+}
+
+TEST_CASE("q4_0 and q4_1: low nibbles first") {
+  std::vector<uint8_t> block(18);
+  block[1] = 0x40; // d = 2
+  block[2] = 0xf1; // elements 0 and 16
+  std::vector<float> values = dequantized(Format::Q4_0, block);
+  CHECK(values[0] == (1 - 8) * 2);
+  CHECK(values[16] == (15 - 8) * 2);
+  CHECK(values[31] == -16);
+  block = std::vector<uint8_t>(20);
+  block[1] = 0x40;     // d = 2
+  block[3] = kOneHigh; // m = 1
+  block[4 + 15] = 0x32;
+  values = dequantized(Format::Q4_1, block);
+  CHECK(values[15] == 5);
+  CHECK(values[31] == 7);
+  CHECK(values[0] == 1);
+}
+
+TEST_CASE("q5_0, q5_1, q8_0") {
+  std::vector<uint8_t> block(22);
+  block[1] = kOneHigh;
+  block[2] = 1, block[5] = 0x80; // high bits of elements 0 and 31
+  block[6] = 3;
+  std::vector<float> values = dequantized(Format::Q5_0, block);
+  CHECK(values[0] == 3 + 16 - 16);
+  CHECK(values[31] == 0);
+  CHECK(values[1] == -16);
+  block = std::vector<uint8_t>(24);
+  block[1] = block[3] = kOneHigh;
+  block[5] = 2; // high bit of element 9
+  block[8 + 9] = 4;
+  values = dequantized(Format::Q5_1, block);
+  CHECK(values[9] == 4 + 16 + 1);
+  CHECK(values[25] == 1);
+  block = std::vector<uint8_t>(34, 0x80);
+  block[0] = kOneLow, block[1] = kOneHigh;
+  values = dequantized(Format::Q8_0, block);
+  CHECK(values[31] == -128);
+}
+
+TEST_CASE("q4_k and q5_k: six-bit scales in two places") {
+  std::vector<uint8_t> block(144);
+  block[1] = block[3] = kOneHigh;
+  block[4 + 1] = 0x80 | 5;  // scale of sub-block 1; two high bits of scale 5
+  block[4 + 5] = 0x40 | 7;  // min of sub-block 1; two high bits of min 5
+  block[4 + 9] = 0x32;      // low bits of scale 5 (2) and min 5 (3)
+  block[16 + 3] = 0xa0;     // element 3 of sub-block 1
+  block[16 + 64 + 4] = 0x90; // element 4 of sub-block 5
+  std::vector<float> values = dequantized(Format::Q4_K, block);
+  CHECK(values[32 + 3] == 5 * 10 - 7);
+  CHECK(values[5 * 32 + 4] == (2 | 2 << 4) * 9 - (3 | 1 << 4));
+  CHECK(values[3] == 0);
+  block.insert(block.begin() + 16, 32, 0);
+  block[16 + 3] = 1 << 1; // high bit of element 3 of sub-block 1
+  values = dequantized(Format::Q5_K, block);
+  CHECK(values[32 + 3] == 5 * 26 - 7);
+  CHECK(values[5 * 32 + 4] == 34 * 9 - 19);
+}
+
+TEST_CASE("q6_k: signed scales") {
+  std::vector<uint8_t> block(210);
+  block[209] = kOneHigh;
+  block[192 + 8 + 7] = 0xfe; // -2: scale of the last 16 elements
+  block[64 + 32 + 31] = 0x50; // high nibble: element 31 of group 3 in the second half
+  block[128 + 32 + 31] = 0xc0;
+  std::vector<float> values = dequantized(Format::Q6_K, block);
+  CHECK(values[255] == -2 * (5 + 48 - 32));
+  CHECK(values[254] == -2 * -32);
+  CHECK(values[0] == 0);
+}
+
+TEST_CASE("plain formats") {
+  CHECK(dequantized(Format::F32, {0, 0, 0xc0, 0x3f})[0] == 1.5f);
+  CHECK(dequantized(Format::BF16, {0xc0, 0xbf})[0] == -1.5f);
+  CHECK(dequantized(Format::F16, {0x01, 0x00})[0] == 0x1p-24f);
+}
+
+TEST_CASE("the two tables of ggml types agree") {
+  int shared = 0;
+  for (uint32_t id = 0; id < 64; ++id) {
+    std::optional<Format> format = formatFromGguf(id);
+    if (!format)
+      continue;
+    const GgmlTypeInfo *type = ggmlTypeInfo(id);
+    const FormatInfo &info = formatInfo(*format);
+    REQUIRE(type);
+    CHECK(type->name == llvm::StringRef(info.name));
+    CHECK(type->blockElems == static_cast<uint64_t>(info.blockElems));
+    CHECK(type->blockBytes == static_cast<uint64_t>(info.blockBytes));
+    ++shared;
+  }
+  CHECK(shared >= 11);
+}

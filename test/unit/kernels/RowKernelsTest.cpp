@@ -1,0 +1,197 @@
+// norm, embed's scale, the element-wise kernels, logits with argmax, and the accuracy of the vector functions.
+#include "Harness.h"
+
+#include "kernels/cpu/Sizes.h"
+#include "kernels/cpu/VectorMath.h"
+#include "kernels/reference/Reference.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace mcc;
+using namespace mcc::test;
+
+TEST_CASE("norm equals the reference, also in place and at odd sizes") {
+  Random random(11);
+  for (int64_t cols : {1, 15, 16, 17, 100, 576})
+    for (int64_t kind : {0, 1})
+      for (bool affine : {false, true}) {
+        std::vector<float> x = random.floats(5 * (cols + 2), 4.0f), expected(static_cast<size_t>(5 * cols)), y = expected;
+        for (float &value : x)
+          value += 3.0f;
+        const std::vector<float> weight = random.floats(cols), bias = random.floats(cols);
+        const float *w = affine ? weight.data() : nullptr, *b = affine ? bias.data() : nullptr;
+        for (int64_t t = 0; t < 5; ++t)
+          reference::norm({kind, w, b, 1e-3f}, x.data() + t * (cols + 2), expected.data() + t * cols, cols);
+        runStep(2, 5, 0, 64, [&](const MccStep *step) {
+          mcc_cpu_norm(step, 5, x.data(), w, b, y.data(), cols, cols + 2, cols, kind, 1e-3f);
+        });
+        CHECK(largestDifference(y.data(), cols, expected.data(), cols, 5, cols) < 4e-6);
+        runStep(1, 5, 0, 64, [&](const MccStep *step) {
+          mcc_cpu_norm(step, 5, x.data(), w, b, x.data(), cols, cols + 2, cols + 2, kind, 1e-3f);
+        });
+        CHECK(largestDifference(x.data(), cols + 2, y.data(), cols, 5, cols) == 0);
+      }
+}
+
+TEST_CASE("embed scales, and takes tokens in any order") {
+  const Weights table = randomWeights(Format::Q4_K, 40, 512, 8);
+  const std::vector<int32_t> ids = {39, 0, 16, 16, 15};
+  std::vector<float> y(5 * 520, 7.0f);
+  runStep(3, 5, 0, 64, [&](const MccStep *step) {
+    mcc_cpu_embed_q4_k(step, 5, table.packed.data(), y.data(), 40, 512, 520, 22.6f);
+  }, ids.data());
+  for (size_t t = 0; t < 5; ++t) {
+    for (size_t k = 0; k < 512; ++k)
+      REQUIRE(y[t * 520 + k] == 22.6f * table.values[static_cast<size_t>(ids[t]) * 512 + k]);
+    CHECK(y[t * 520 + 512] == 7.0f);
+  }
+}
+
+TEST_CASE("element-wise kernels equal the reference at odd widths") {
+  Random random(12);
+  for (int64_t cols : {1, 17, 300})
+    for (int64_t activation = 0; activation <= 6; ++activation) {
+      const std::vector<float> a = random.floats(3 * cols, 6.0f), b = random.floats(3 * cols, 6.0f);
+      std::vector<float> activated(a.size()), gated = activated, added = activated;
+      runStep(2, 3, 0, 64, [&](const MccStep *step) {
+        mcc_cpu_activate(step, 3, a.data(), activated.data(), cols, cols, cols, activation);
+        mcc_cpu_gate(step, 3, a.data(), b.data(), gated.data(), cols, cols, cols, cols, activation);
+        mcc_cpu_add(step, 3, a.data(), b.data(), added.data(), cols, cols, cols, cols);
+      });
+      for (size_t i = 0; i < a.size(); ++i) {
+        const double expected = reference::activate(a[i], static_cast<Activation>(activation));
+        REQUIRE(activated[i] == doctest::Approx(expected).epsilon(1e-6).scale(1));
+        REQUIRE(gated[i] == doctest::Approx(expected * b[i]).epsilon(1e-6).scale(6));
+        REQUIRE(added[i] == a[i] + b[i]);
+      }
+    }
+}
+
+namespace {
+
+// Largest error of `kernel` against `exact` in units of the exact value's last place.
+template <class Kernel, class Exact>
+double largestUlps(float from, float to, int64_t steps, Kernel kernel, Exact exact) {
+  double largest = 0;
+  for (int64_t i = 0; i <= steps; i += cpu::kLanes) {
+    float x[cpu::kLanes], y[cpu::kLanes];
+    for (int64_t j = 0; j < cpu::kLanes; ++j)
+      x[j] = from + (to - from) * static_cast<float>(i + j) / static_cast<float>(steps);
+    cpu::store(y, kernel(cpu::load(x)));
+    for (int64_t j = 0; j < cpu::kLanes; ++j) {
+      const double expected = exact(static_cast<double>(x[j]));
+      const double ulp = std::ldexp(1.0, std::max(std::ilogb(expected == 0 ? 1e-45 : expected), -126) - 23);
+      largest = std::max(largest, std::fabs(y[j] - expected) / ulp);
+    }
+  }
+  return largest;
+}
+
+} // namespace
+
+TEST_CASE("exp is within 1.1 ulp, tanh within 2, over their ranges") {
+  const auto exponential = [](cpu::F32x16 x) { return cpu::exponential(x); };
+  const auto tangent = [](cpu::F32x16 x) { return cpu::hyperbolicTangent(x); };
+  const auto exactExp = [](double x) { return std::exp(x); };
+  const auto exactTanh = [](double x) { return std::tanh(x); };
+  CHECK(largestUlps(-87.3f, 88.7f, 400000, exponential, exactExp) < 1.1);
+  CHECK(largestUlps(-1.0f, 1.0f, 400000, exponential, exactExp) < 1.1);
+  CHECK(largestUlps(-103.0f, -87.4f, 50000, exponential, exactExp) < 1.1); // denormal results
+  CHECK(largestUlps(-10.0f, 10.0f, 400000, tangent, exactTanh) < 2.0);
+  CHECK(largestUlps(-1e-3f, 1e-3f, 10000, tangent, exactTanh) < 2.0);
+}
+
+TEST_CASE("exp and tanh at the edges") {
+  const float infinity = INFINITY;
+  const float x[16] = {0.0f, -0.0f, infinity, -infinity, NAN, 1000.0f, -1000.0f, 89.0f, 88.5f, -104.0f, 1e-40f, -1e-40f};
+  float e[16], t[16];
+  cpu::store(e, cpu::exponential(cpu::load(x)));
+  cpu::store(t, cpu::hyperbolicTangent(cpu::load(x)));
+  CHECK(e[0] == 1.0f);
+  CHECK(e[1] == 1.0f);
+  CHECK(e[2] == infinity);
+  CHECK(e[3] == 0.0f);
+  CHECK(std::isnan(e[4]));
+  CHECK(e[5] == infinity);
+  CHECK(e[6] == 0.0f);
+  CHECK(e[7] == infinity);
+  CHECK(std::isfinite(e[8]));
+  CHECK(e[9] == 0.0f);
+  CHECK(e[10] == 1.0f);
+  CHECK(t[0] == 0.0f);
+  CHECK(std::signbit(t[1]));
+  CHECK(t[2] == 1.0f);
+  CHECK(t[3] == -1.0f);
+  CHECK(std::isnan(t[4]));
+  CHECK(t[10] == 1e-40f);
+}
+
+namespace {
+
+// Runs logits and argmax; returns the token and leaves the logits.
+int32_t runLogits(const Weights &weights, const std::vector<float> &x, int64_t tokens, int64_t threads, std::vector<float> &logits,
+                  const float *norm = nullptr, float scale = 1.0f, float softcap = 0.0f, const float *bias = nullptr) {
+  std::vector<MccPartial> partials(static_cast<size_t>(threads));
+  logits.assign(static_cast<size_t>(weights.rows), 7.0f);
+  int32_t token = -7;
+  runStep(threads, tokens, 0, cpu::linearScratchBytes(tokens, weights.cols), [&](const MccStep *step) {
+    logitsEntry(weights.format)(step, tokens, x.data(), weights.packed.data(), bias, norm, nullptr, partials.data(), logits.data(),
+                                weights.rows, weights.cols, weights.cols, norm ? 0 : -1, 1e-5f, scale, softcap);
+    mccrt_barrier(step);
+    mcc_cpu_argmax(step, tokens, partials.data(), &token);
+  });
+  return token;
+}
+
+} // namespace
+
+TEST_CASE("logits of the last row with norm, bias, scale and cap; argmax for every thread count") {
+  static_assert(sizeof(MccPartial) == cpu::kPartialBytes);
+  Random random(14);
+  for (Format format : allFormats())
+    for (int64_t rows : {5, 16, 203}) {
+      CAPTURE(formatInfo(format).name);
+      const Weights weights = randomWeights(format, rows, 256, 15);
+      const std::vector<float> x = random.floats(3 * 256), norm = random.floats(256), bias = random.floats(rows);
+      std::vector<float> expected(static_cast<size_t>(rows)), logits, again;
+      reference::Linear linear = {1, rows, 256, x.data() + 2 * 256, 256, weights.values.data()};
+      linear.norm = {0, norm.data(), nullptr, 1e-5f};
+      linear.bias = bias.data();
+      reference::linear(linear, expected.data(), rows);
+      for (float &value : expected)
+        value = 3.0f * std::tanh(0.5f * value / 3.0f);
+      const int32_t token = runLogits(weights, x, 3, 1, logits, norm.data(), 0.5f, 3.0f, bias.data());
+      CHECK(largestDifference(logits.data(), rows, expected.data(), rows, 1, rows) < 2e-5);
+      CHECK(token == reference::argmax(logits.data(), rows));
+      for (int64_t threads : {2, 3, 7, 40}) {
+        CHECK(runLogits(weights, x, 3, threads, again, norm.data(), 0.5f, 3.0f, bias.data()) == token);
+        CHECK(sameBits(again, logits));
+      }
+    }
+}
+
+TEST_CASE("argmax: the lowest index of a tie, -1 for a NaN, infinities") {
+  Weights weights = {Format::F32, 70, 1, std::vector<uint8_t>(280), {}, {}};
+  float *values = reinterpret_cast<float *>(weights.bytes.data());
+  std::vector<float> logits;
+  const auto token = [&](int64_t threads) {
+    finishWeights(weights);
+    return runLogits(weights, {1.0f}, 1, threads, logits);
+  };
+  for (int64_t threads : {1, 2, 3, 7}) {
+    std::fill(values, values + 70, -1.0f);
+    CHECK(token(threads) == 0);
+    values[69] = values[33] = values[51] = 2.0f;
+    CHECK(token(threads) == 33);
+    values[20] = NAN;
+    CHECK(token(threads) == -1);
+    std::fill(values, values + 70, -INFINITY);
+    CHECK(token(threads) == 0);
+    values[68] = INFINITY;
+    CHECK(token(threads) == 68);
+    values[0] = NAN;
+    CHECK(token(threads) == -1);
+  }
+}
