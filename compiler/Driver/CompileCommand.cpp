@@ -13,12 +13,7 @@
 #include "compiler/Import/Gguf.h"
 #include "compiler/Import/SpecJson.h"
 #include "compiler/Support/Error.h"
-#if __has_include("compiler/Tokenizer/ImportTokenizer.h")
-#include "compiler/Tokenizer/ImportTokenizer.h"
-#else
-namespace mcc { inline llvm::Expected<std::vector<uint8_t>> importTokenizerJson(llvm::StringRef) { return std::vector<uint8_t>(); }
-inline llvm::Expected<std::vector<uint8_t>> importGgufTokenizer(const GgufFile &) { return std::vector<uint8_t>(); } }
-#endif
+#include "compiler/Tokenizer/TokenizerImport.h"
 #include "dialects/Exec/Transforms/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -27,7 +27,7 @@ Names requiredNames(llvm::ArrayRef<RequiredTensor> required) {
 bool isLeftover(const TensorInfo &tensor, bool tiedHead) {
   llvm::StringRef name = tensor.name;
   // Rotary frequencies, recomputed from the config; GGUF stores divisors of them, which the importer has read.
-  if (name.ends_with("inv_freq") || name == "rope_freqs.weight" || name.starts_with("rope_factors_"))
+  if (name.ends_with("inv_freq") || name == "rope_freqs.weight")
     return true;
   // Causal masks that old checkpoints store as buffers. A real bias is a vector; a mask never is.
   if (name.ends_with("attn.masked_bias") || name.ends_with("attention.masked_bias"))

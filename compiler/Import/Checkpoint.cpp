@@ -21,7 +21,9 @@
 namespace mcc {
 
 llvm::StringRef TensorInfo::typeName() const {
-  return otherType.empty() ? llvm::StringRef(formatInfo(format).name) : llvm::StringRef(otherType);
+  if (!otherType.empty())
+    return otherType;
+  return storedAs.empty() ? llvm::StringRef(formatInfo(format).name) : llvm::StringRef(storedAs);
 }
 
 int64_t TensorInfo::elems() const { return rows() * cols(); }

@@ -24,13 +24,16 @@ struct TensorInfo {
   /// The file's name of a type that mcc lists but does not compute with ("I64", "q8_1"); else empty. Such a
   /// tensor has no `format`, and `checkTensors` refuses it as a weight.
   std::string otherType;
+  /// The file's name of a type that has no kernel and is read as f32, exactly ("q2_k"); else empty. `format` is
+  /// F32 then, `data` null, and `bytes` what the file holds: use readRows().
+  std::string storedAs;
   std::vector<int64_t> shape; ///< row-major, PyTorch order: [rows, cols], contiguous dimension last
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;            ///< as stored
   std::string file;              ///< for messages
-  const uint8_t *data = nullptr; ///< the mapped bytes, owned by the checkpoint; null where synthesised
+  const uint8_t *data = nullptr; ///< the mapped bytes, owned by the checkpoint; null where synthesised or converted
   bool absent = false;           ///< the file is a header without tensor data
 
-  /// The type's name as printed: "bf16", "q4_0", "I64".
+  /// The stored type's name as printed: "bf16", "q4_0", "q2_k", "I64".
   llvm::StringRef typeName() const;
   /// Product of the shape (1 for a scalar).
   int64_t elems() const;
@@ -51,8 +54,8 @@ public:
   virtual const std::vector<TensorInfo> &tensors() const = 0;
   /// Returns the tensor called `name`, or null.
   const TensorInfo *find(llvm::StringRef name) const;
-  /// Writes rows [row, row + count) of `tensor`, in its stored format, to `out` (count * row bytes). A row is
-  /// the last dimension; a tensor of one dimension is one row. The tensor must have a format and data.
+  /// Writes rows [row, row + count) of `tensor`, in its `format`, to `out` (count * row bytes). A row is the last
+  /// dimension; a tensor of one dimension is one row. The tensor must have a format and data.
   virtual void readRows(const TensorInfo &tensor, int64_t row, int64_t count, uint8_t *out) const;
   /// What messages call this checkpoint: the path the user gave.
   virtual llvm::StringRef name() const = 0;

@@ -181,9 +181,10 @@ llvm::Error GgufParser::parseValue(llvm::StringRef key, GgufType type, GgufValue
 }
 
 llvm::Error GgufParser::skipStrings(llvm::StringRef key, uint64_t count) {
+  std::string name = quoted(key); // once: a vocabulary has hundreds of thousands of strings
   for (uint64_t i = 0; i < count; ++i) {
     llvm::StringRef ignored;
-    if (llvm::Error error = string(ignored, "string " + llvm::Twine(i) + " of key " + quoted(key)))
+    if (llvm::Error error = string(ignored, "string " + llvm::Twine(i) + " of key " + name))
       return error;
   }
   return llvm::Error::success();

@@ -2,13 +2,17 @@
 //
 // A split set is NAME-00001-of-0000N.gguf and its fellows; the first carries the metadata, and every part says its
 // number (split.no, from 0), how many parts there are (split.count) and how many tensors the whole set has.
+// Tensors of types that no kernel computes with are converted to f32 as their rows are read.
 #include "compiler/Import/Gguf.h"
 #include "compiler/Import/MappedCheckpoint.h"
 #include "compiler/Support/Error.h"
+#include "kernels/reference/StoredFormat.h"
 
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
 
 namespace mcc {
 
@@ -77,18 +81,52 @@ llvm::Expected<std::vector<FilePointer>> openParts(FilePointer first) {
   return parts;
 }
 
+/// A tensor to be converted: its format, and its blocks in the mapped file.
+struct StoredBlocks {
+  const StoredFormat *format = nullptr;
+  const uint8_t *data = nullptr;
+};
+
+/// A mapped checkpoint some of whose tensors are read as f32.
+class GgufCheckpoint : public MappedCheckpoint {
+public:
+  using MappedCheckpoint::MappedCheckpoint;
+  void addStored(const std::string &name, StoredBlocks blocks) { stored[name] = blocks; }
+  void readRows(const TensorInfo &tensor, int64_t row, int64_t count, uint8_t *out) const override;
+
+private:
+  llvm::StringMap<StoredBlocks> stored;
+};
+
+void GgufCheckpoint::readRows(const TensorInfo &tensor, int64_t row, int64_t count, uint8_t *out) const {
+  auto found = stored.find(tensor.name);
+  if (found == stored.end())
+    return MappedCheckpoint::readRows(tensor, row, count, out);
+  assert(!tensor.absent && row >= 0 && count >= 0 && row + count <= tensor.rows() && "no such rows to read");
+  const StoredFormat &format = *found->second.format;
+  int64_t blocksPerRow = tensor.cols() / format.blockElems;
+  const uint8_t *in = found->second.data + row * blocksPerRow * format.blockBytes;
+  std::vector<float> block(format.blockElems); // `out` need not be aligned for floats
+  for (int64_t i = 0; i < count * blocksPerRow; ++i, in += format.blockBytes, out += block.size() * sizeof(float)) {
+    dequantizeStored(format, in, block.data(), format.blockElems);
+    std::memcpy(out, block.data(), block.size() * sizeof(float));
+  }
+}
+
 TensorInfo tensorInfo(const GgufFile &file, const GgufTensor &tensor) {
   TensorInfo info;
   info.name = tensor.name.str();
   if (std::optional<Format> format = formatFromGguf(tensor.type->id))
     info.format = *format;
+  else if (storedFormatFromGguf(tensor.type->id))
+    info.storedAs = tensor.type->name.str();
   else
     info.otherType = tensor.type->name.str();
   info.shape.assign(tensor.dims.rbegin(), tensor.dims.rend());
   info.bytes = tensor.bytes;
   info.file = file.path();
   info.absent = !file.hasData();
-  info.data = info.absent ? nullptr : file.contents().data() + tensor.offset;
+  info.data = info.absent || !info.storedAs.empty() ? nullptr : file.contents().data() + tensor.offset;
   return info;
 }
 
@@ -103,6 +141,7 @@ llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
     return parts.takeError();
   std::vector<TensorInfo> tensors;
   std::vector<std::shared_ptr<const void>> owners;
+  std::vector<std::pair<std::string, StoredBlocks>> stored;
   llvm::StringMap<llvm::StringRef> fileOf;
   for (const FilePointer &part : *parts) {
     owners.push_back(part);
@@ -111,9 +150,14 @@ llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
       if (!isNew)
         return diagnose(part->path() + ": tensor " + quoted(tensor.name), "is in this part and in {0}", known->second);
       tensors.push_back(tensorInfo(*part, tensor));
+      if (!tensors.back().storedAs.empty())
+        stored.push_back({tensor.name.str(), {storedFormatFromGguf(tensor.type->id), part->contents().data() + tensor.offset}});
     }
   }
-  return std::make_unique<MappedCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);
+  auto checkpoint = std::make_unique<GgufCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);
+  for (const auto &[name, blocks] : stored)
+    checkpoint->addStored(name, blocks);
+  return checkpoint;
 }
 
 } // namespace mcc

@@ -51,6 +51,17 @@ static llvm::Error addGenerationTokens(const JsonDocument &generation, ModelSpec
   return llvm::Error::success();
 }
 
+void fitTensorPrefix(ModelSpec &spec, llvm::function_ref<bool(llvm::StringRef name)> has) {
+  std::string embedding = spec.tensorName("embedding");
+  size_t dot = embedding.find('.');
+  if (dot == std::string::npos || has(embedding) || !has(llvm::StringRef(embedding).drop_front(dot + 1)))
+    return;
+  std::string prefix = embedding.substr(0, dot + 1);
+  for (auto &[role, name] : spec.tensors)
+    if (name.starts_with(prefix))
+      name.erase(0, prefix.size());
+}
+
 llvm::Expected<ModelSpec> readHuggingFaceConfig(const JsonDocument &config, const JsonDocument *generation) {
   llvm::Expected<const Family *> family = chooseFamily(config);
   if (!family)

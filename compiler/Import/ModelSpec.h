@@ -181,6 +181,23 @@ struct DeltaNetSpec {
   bool operator==(const DeltaNetSpec &) const = default;
 };
 
+/// How a published checkpoint packs its linear weights. `requiredTensors` and sizes speak of the weights unpacked.
+struct QuantizationSpec {
+  enum class Method {
+    Fp8,   ///< E4M3 with a scale per tensor, or per block of blockRows x blockCols
+    Mxfp4, ///< blocks of 32 E2M1 with a shared E8M0 scale (gpt-oss's experts)
+    Gptq,  ///< qweight, qzeros, scales, g_idx
+    Awq,   ///< qweight, qzeros, scales
+  };
+  Method method = Method::Fp8;
+  int64_t bits = 0;                     ///< gptq, awq
+  int64_t groupSize = 0;                ///< gptq, awq: inputs that share a scale; -1: all
+  int64_t blockRows = 0, blockCols = 0; ///< fp8; 0: one scale per tensor
+  bool ordered = false;                 ///< gptq: groups in the order of activations (`desc_act`)
+  std::vector<std::string> excluded;    ///< modules that are stored plainly, as the config names them
+  bool operator==(const QuantizationSpec &) const = default;
+};
+
 /// How the two halves of a block meet the residual stream.
 enum class Residual {
   Serial,          ///< x += mixer(norm(x)); x += mlp(norm(x))
@@ -225,6 +242,7 @@ struct ModelSpec {
   double logitScale = 1, logitSoftcap = 0; ///< the scale comes first
   bool transposedLinears = false; ///< weights of the blocks' linears are stored [in, out] (GPT-2)
   Format dtype = Format::F32; ///< what the checkpoint says it stores; used for random:SEED and for sizes
+  std::optional<QuantizationSpec> quantization; ///< unset: weights are stored plainly
   int32_t bosToken = -1;      ///< -1: none
   std::vector<int32_t> eosTokens;
   /// Role -> tensor name; `{layer}` stands for the layer's number, `{expert}` and `{head}` for an index. Roles:

@@ -111,6 +111,11 @@ inline llvm::ArrayRef<EnumName<MoeSpec::Storage>> enumNames(Tag<MoeSpec::Storage
                                                 {Storage::StackedTransposed, "stacked_transposed"}};
   return names;
 }
+inline llvm::ArrayRef<EnumName<QuantizationSpec::Method>> enumNames(Tag<QuantizationSpec::Method>) {
+  using Method = QuantizationSpec::Method;
+  static constexpr EnumName<Method> names[] = {{Method::Fp8, "fp8"}, {Method::Mxfp4, "mxfp4"}, {Method::Gptq, "gptq"}, {Method::Awq, "awq"}};
+  return names;
+}
 inline llvm::ArrayRef<EnumName<Residual>> enumNames(Tag<Residual>) {
   static constexpr EnumName<Residual> names[] = {{Residual::Serial, "serial"},
                                                  {Residual::Parallel, "parallel"},
@@ -278,6 +283,17 @@ void describeFields(V &visit, Tag<DeltaNetSpec>) {
 }
 
 template <typename V>
+void describeFields(V &visit, Tag<QuantizationSpec>) {
+  visit("method", &QuantizationSpec::method, anything.must(), "how weights are packed");
+  visit("bits", &QuantizationSpec::bits, Limits{.low = 0, .high = 8}, "gptq, awq: bits of a weight");
+  visit("group_size", &QuantizationSpec::groupSize, Limits{.low = -1, .high = maxExtent}, "gptq, awq: inputs that share a scale; -1: all");
+  visit("block_rows", &QuantizationSpec::blockRows, natural, "fp8: rows that share a scale; 0: all");
+  visit("block_cols", &QuantizationSpec::blockCols, natural, "fp8: columns that share a scale; 0: all");
+  visit("ordered", &QuantizationSpec::ordered, anything, "gptq: groups in the order of activations");
+  visit("excluded", &QuantizationSpec::excluded, anything, "modules that are stored plainly");
+}
+
+template <typename V>
 void describeFields(V &visit, Tag<BlockSpec>) {
   visit("name", &BlockSpec::name, anything.must(), "what layers call this block");
   visit("residual", &BlockSpec::residual, anything, "how mixer and MLP meet the residual stream");
@@ -304,6 +320,7 @@ void describeFields(V &visit, Tag<ModelSpec>) {
   visit("hidden", &ModelSpec::hidden, positiveInt.must(), "width of the residual stream");
   visit("context", &ModelSpec::context, Limits{.low = 1, .high = 1e12, .required = true}, "positions the model was made for");
   visit("dtype", &ModelSpec::dtype, anything.always(), "what the checkpoint stores");
+  visit("quantization", &ModelSpec::quantization, anything, "how the checkpoint packs its linear weights");
   visit("bos_token", &ModelSpec::bosToken, tokenId, "first token of a text; -1: none");
   visit("eos_tokens", &ModelSpec::eosTokens, Limits{0, 2147483647, false}, "tokens that end a text");
   visit("embedding_scale", &ModelSpec::embeddingScale, factor, "multiplies the embedding");

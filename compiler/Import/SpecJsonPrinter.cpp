@@ -299,6 +299,7 @@ private:
   static std::string nameOf(Tag<Mamba2Spec>) { return "mamba2"; }
   static std::string nameOf(Tag<ShortConvSpec>) { return "short_conv"; }
   static std::string nameOf(Tag<DeltaNetSpec>) { return "delta_net"; }
+  static std::string nameOf(Tag<QuantizationSpec>) { return "quantization"; }
   static std::string nameOf(Tag<BlockSpec>) { return "block"; }
 };
 

@@ -100,6 +100,9 @@ void Serializer::addSettings() {
   settings.word(uint32_t(description.added.size()));
   for (const TokenizerDescription::Added &added : description.added)
     settings.word(added.id).byte(added.flags).text(added.text);
+  settings.word(uint32_t(description.shown.size()));
+  for (const auto &[id, text] : description.shown)
+    settings.word(id).text(text);
   sections.push_back({SectionKind::Settings, {settings.bytes.begin(), settings.bytes.end()}});
 }
 
@@ -240,10 +243,21 @@ llvm::Error normalizeAddedTokens(TokenizerDescription &description, llvm::String
   Normalizer normalizer;
   if (!image || !normalizer.read(reader, *image, error))
     return diagnose(where.str(), "the normalizer cannot be used: {0}", error);
-  for (TokenizerDescription::Added &added : description.added)
+  std::vector<TokenizerDescription::Added> kept;
+  for (TokenizerDescription::Added &added : description.added) {
+    std::string text = added.text;
     if ((added.flags & addedNormalized) && !normalizer.run(added.text))
       return diagnose(where.str(), "the normalizer needs more work for the added token '{0}' than its limit allows",
-                      added.text);
+                      text);
+    if (added.text != text) {
+      description.shown.push_back({added.id, added.text});
+      description.tokens[added.id].flags &= uint8_t(~tokenSpecial);
+    }
+    // What is normalised away can never be found.
+    if (!added.text.empty())
+      kept.push_back(std::move(added));
+  }
+  description.added = std::move(kept);
   return llvm::Error::success();
 }
 

@@ -71,7 +71,8 @@ struct TokenizerDescription {
   std::string continuingPrefix, endSuffix;
   tokenizer::AddedMatching matching = tokenizer::AddedMatching::LeftmostLongest;
   std::vector<Added> added;
-  std::vector<uint32_t> before, after; ///< put around a text
+  std::vector<std::pair<uint32_t, std::string>> shown; ///< tokens decoded as another text than their own
+  std::vector<uint32_t> before, after;                 ///< put around a text
   SettingsSteps normalizers, preTokenizers, decoders;
   std::vector<uint32_t> charsmap; ///< as the section Charsmap
 
@@ -83,7 +84,8 @@ struct TokenizerDescription {
 /// tokens, merges or text than the form can hold).
 llvm::Expected<std::vector<uint8_t>> serializeTokenizer(const TokenizerDescription &description, llvm::StringRef where);
 
-/// Normalises the texts of added tokens that are matched after normalisation.
+/// Normalises the texts of added tokens that are matched after normalisation. As in the `tokenizers` library, a token
+/// whose text this changes is decoded as the changed text, and is not special any more.
 llvm::Error normalizeAddedTokens(TokenizerDescription &description, llvm::StringRef where);
 
 } // namespace mcc

@@ -1,7 +1,8 @@
 // tokenizer.json: the model, the added tokens, and the assembly of the whole.
 //
 // The file is read as JSON with places, so every refusal has file:line:column. Ids follow the library: a token of the
-// model keeps its id, an added token that the model has takes that id, any other takes the next free one.
+// model keeps its id, an added token that the model has takes that id, any other takes the next free one, whatever the
+// file writes beside it.
 #include "compiler/Tokenizer/TokenizerImport.h"
 
 #include "compiler/Tokenizer/JsonSteps.h"
@@ -174,7 +175,7 @@ uint32_t TokenizerJson::addedId(llvm::StringRef text) {
 void TokenizerJson::importAddedTokens(const std::vector<JsonValue> &tokens) {
   for (const JsonValue &value : tokens) {
     JsonFields fields(problem, value, "the added token");
-    uint32_t written = fields.number("id", maxTokens - 1);
+    fields.number("id", maxTokens - 1);
     std::string text = fields.text("content");
     bool special = fields.flag("special");
     uint8_t flags = uint8_t((fields.flag("single_word") ? addedSingleWord : 0) |
@@ -186,15 +187,17 @@ void TokenizerJson::importAddedTokens(const std::vector<JsonValue> &tokens) {
     if (text.empty())
       continue;
     uint32_t id = addedId(text);
-    if (id != written) {
-      problem.fail(value.offset,
-                   "the added token '{0}' has the id {1}, but the vocabulary of {2} tokens puts it at {3}", text, written,
-                   modelSize, id);
+    if (id >= maxTokens) {
+      problem.fail(value.offset, "the added token '{0}' would have the id {1}; ids are below {2}", text, id, maxTokens);
       return;
     }
     TokenizerDescription::Token &token = description.token(id);
     if (!token.inModel)
       token = {text, 0, false, 0};
+    if (token.text != text) {
+      problem.fail(value.offset, "the tokens '{0}' and '{1}' share the id {2}", token.text, text, id);
+      return;
+    }
     token.flags = uint8_t((token.flags & ~tokenAbsent) | tokenAdded | (special ? tokenSpecial : 0));
     description.added.push_back({id, flags, text});
   }

@@ -1,185 +1,232 @@
-// Rotation and caching of new keys and values, and attention over the cache.
+// Attention of new tokens over the cache.
 //
 // Keys lie in blocks of 16 positions, [head_dim][16], so that lanes are keys in q k^T; values lie row by row, so that
-// lanes are dimensions in p v. Attention takes kKeyChunk positions at a time, chunks starting at multiples of
-// kKeyChunk, with the usual running maximum and sum. The chunks depend on positions alone, so a token's result is
-// the same in every batch, chunking and thread count.
+// lanes are dimensions in p v. A query takes kKeyChunk positions at a time, chunks starting at multiples of kKeyChunk, with
+// the usual running maximum and sum. Chunks depend on positions alone, and within one the additions run in order of
+// dimension and of position, so a token's result is the same in every batch, chunking and thread count.
+// Up to kQueryGroup queries that read the same kv head go together, which changes what is read, not what is added.
 #include "kernels/cpu/Kernels.h"
-#include "kernels/cpu/NormRow.h"
 #include "kernels/cpu/Sizes.h"
 #include "kernels/cpu/VectorMath.h"
 #include "kernels/cpu/Work.h"
 
 using namespace mcc::cpu;
 
-// Rotates the first 2 * pairs entries of a head; cosSin is [2][pairs].
-MCC_INLINE void rotate(float *head, const float *cosSin, int64_t pairs, int64_t pairing) {
-  const int64_t apart = pairing == 0 ? pairs : 1, advance = pairing == 0 ? 1 : 2;
-  for (int64_t i = 0; i < pairs; ++i) {
-    float *first = head + i * advance, *second = first + apart;
-    const float a = *first, b = *second, c = cosSin[i], s = cosSin[pairs + i];
-    *first = a * c - b * s;
-    *second = b * c + a * s;
-  }
-}
-
-MCC_VECTOR void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *qkv, const float *cosSin,
-                                   const float *qNorm, const float *kNorm, float *kCache, float *vCache, int64_t heads,
-                                   int64_t kvHeads, int64_t headDim, int64_t pairs, int64_t pairing, int64_t stride,
-                                   int64_t qColumn, int64_t kColumn, int64_t vColumn, int64_t context, float eps) {
-  const int64_t blocks = roundUp(context, kPanelRows) / kPanelRows, valueRow = cacheRow(headDim);
-  // Heads outermost: neighbouring positions of a cache block mostly fall to one thread.
-  const Range share = shareOf(step, (heads + 2 * kvHeads) * tokens);
-  for (int64_t item = share.begin; item < share.end; ++item) {
-    const int64_t t = item % tokens, head = item / tokens, position = step->position + t;
-    float *row = qkv + t * stride;
-    if (head >= heads + kvHeads) {
-      const int64_t kv = head - heads - kvHeads;
-      float *to = vCache + (kv * blocks * kPanelRows + position) * valueRow;
-      for (int64_t d = 0; d < headDim; ++d)
-        to[d] = row[vColumn + kv * headDim + d];
-      continue;
-    }
-    const bool isKey = head >= heads;
-    const int64_t kv = head - heads;
-    float *vector = row + (isKey ? kColumn + kv * headDim : qColumn + head * headDim);
-    if (const float *weight = isKey ? kNorm : qNorm)
-      normaliseRow({weight, nullptr, kRmsNorm, eps}, vector, vector, headDim);
-    if (cosSin)
-      rotate(vector, cosSin + t * 2 * pairs, pairs, pairing);
-    if (!isKey)
-      continue;
-    float *to = kCache + (kv * blocks + position / kPanelRows) * headDim * kPanelRows + position % kPanelRows;
-    for (int64_t d = 0; d < headDim; ++d)
-      to[d * kPanelRows] = vector[d];
-  }
-}
-
 namespace {
 
-// One query head's view of the cache and its running softmax.
-struct Query {
-  const float *q;      // [headDim]
-  const float *keys;   // the kv head's blocks
-  const float *values; // the kv head's rows
+// One kv head's caches and the constants of the launch.
+struct KeyValueHead {
+  const float *keys;   // [block][headDim][16]
+  const float *values; // [position][cacheRow(headDim)]
   int64_t headDim;
   float scale, softcap;
-  float *out;          // [cacheRow(headDim)], running sum of p v
-  float *weights;      // [kKeyChunk], p of the chunk
 };
 
-constexpr int64_t kChunkVectors = kKeyChunk / kLanes;
+// One query and its running softmax.
+struct Query {
+  const float *q;      // [headDim]
+  float *out;          // [cacheRow(headDim)]: sum of p v so far
+  float *weights;      // [kKeyChunk]: products, then p, of the chunk
+  int64_t first, last; // positions it attends to
+  float largest;       // score so far
+  F32x16 total;        // sums of p, by lane
+  float shrink;        // e^(old largest - new largest)
+};
+
+// A chunk's positions that a query attends to, relative to the chunk's start.
+Range clip(const Query &query, int64_t start) {
+  return {query.first > start ? query.first - start : 0, query.last - start < kKeyChunk ? query.last - start + 1 : kKeyChunk};
+}
+
+// Products q k of `queries` queries with `blocks` blocks of keys.
+template <int64_t queries, int64_t blocks>
+MCC_INLINE void multiplyKeys(const KeyValueHead &head, const float *keys, Query *const *query, int64_t block) {
+  F32x16 sums[queries][blocks] = {};
+  const int64_t blockFloats = head.headDim * kLanes;
+  for (int64_t d = 0; d < head.headDim; ++d) {
+    F32x16 key[blocks];
+    MCC_UNROLL
+    for (int64_t b = 0; b < blocks; ++b)
+      key[b] = load(keys + (block + b) * blockFloats + d * kLanes);
+    MCC_UNROLL
+    for (int64_t i = 0; i < queries; ++i)
+      MCC_UNROLL
+      for (int64_t b = 0; b < blocks; ++b)
+        sums[i][b] += key[b] * query[i]->q[d];
+  }
+  for (int64_t i = 0; i < queries; ++i)
+    for (int64_t b = 0; b < blocks; ++b)
+      store(query[i]->weights + (block + b) * kLanes, sums[i][b]);
+}
+
+// As above for the first `blocks` blocks, `tile` at a time.
+template <int64_t queries, int64_t tile>
+MCC_VECTOR void scoreChunk(const KeyValueHead &head, int64_t start, int64_t blocks, Query *const *query) {
+  const float *keys = head.keys + start * head.headDim;
+  int64_t block = 0;
+  for (; block + tile <= blocks; block += tile)
+    multiplyKeys<queries, tile>(head, keys, query, block);
+  for (; block < blocks; ++block)
+    multiplyKeys<queries, 1>(head, keys, query, block);
+}
+
+// Turns the products of `blocks` blocks into p, with everything outside `range` zero, and moves the running maximum.
+MCC_VECTOR void softmaxChunk(const KeyValueHead &head, Query &query, Range range, int64_t blocks) {
+  const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  F32x16 top = splat(-__builtin_inff());
+  for (int64_t b = 0; b < blocks; ++b) {
+    F32x16 score = load(query.weights + b * kLanes) * head.scale;
+    if (head.softcap > 0.0f)
+      score = head.softcap * hyperbolicTangent(score / head.softcap);
+    const I32x16 position = lane + static_cast<int32_t>(b * kLanes);
+    const I32x16 outside = (position < static_cast<int32_t>(range.begin)) | (position >= static_cast<int32_t>(range.end));
+    score = outside ? splat(-__builtin_inff()) : score;
+    store(query.weights + b * kLanes, score);
+    top = maximum(score, top);
+  }
+  const float chunkLargest = maxLanes(top), next = chunkLargest > query.largest ? chunkLargest : query.largest;
+  query.shrink = exponential(splat(query.largest - next))[0];
+  query.largest = next;
+  query.total = query.total * query.shrink;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const F32x16 p = exponential(load(query.weights + b * kLanes) - next);
+    store(query.weights + b * kLanes, p);
+    query.total = query.total + p;
+  }
+}
+
+// out = out shrink + p v over the positions of `range` in order, `vectors` vectors of dimensions from `d` on.
+template <int64_t queries, int64_t vectors>
+MCC_INLINE void multiplyValues(const float *values, int64_t row, Range range, Query *const *query, int64_t d) {
+  F32x16 sums[queries][vectors];
+  MCC_UNROLL
+  for (int64_t i = 0; i < queries; ++i)
+    MCC_UNROLL
+    for (int64_t v = 0; v < vectors; ++v)
+      sums[i][v] = load(query[i]->out + d + v * kLanes) * query[i]->shrink;
+  for (int64_t j = range.begin; j < range.end; ++j) {
+    F32x16 value[vectors];
+    MCC_UNROLL
+    for (int64_t v = 0; v < vectors; ++v)
+      value[v] = load(values + j * row + d + v * kLanes);
+    MCC_UNROLL
+    for (int64_t i = 0; i < queries; ++i)
+      MCC_UNROLL
+      for (int64_t v = 0; v < vectors; ++v)
+        sums[i][v] += value[v] * query[i]->weights[j];
+  }
+  for (int64_t i = 0; i < queries; ++i)
+    for (int64_t v = 0; v < vectors; ++v)
+      store(query[i]->out + d + v * kLanes, sums[i][v]);
+}
+
+template <int64_t queries, int64_t tile>
+MCC_VECTOR void addValues(const KeyValueHead &head, int64_t start, Range range, Query *const *query) {
+  const int64_t row = cacheRow(head.headDim);
+  const float *values = head.values + start * row;
+  int64_t d = 0;
+  for (; d + tile * kLanes <= row; d += tile * kLanes)
+    multiplyValues<queries, tile>(values, row, range, query, d);
+  for (; d < row; d += kLanes)
+    multiplyValues<queries, 1>(values, row, range, query, d);
+}
+
+// One chunk for `queries` queries that attend to the same positions of it.
+template <int64_t queries, int64_t tile>
+MCC_INLINE void takeChunk(const KeyValueHead &head, int64_t start, Range range, Query *const *query) {
+  const int64_t blocks = (range.end + kLanes - 1) / kLanes;
+  scoreChunk<queries, tile>(head, start, blocks, query);
+  for (int64_t i = 0; i < queries; ++i)
+    softmaxChunk(head, *query[i], range, blocks);
+  addValues<queries, tile>(head, start, range, query);
+}
+
+// One chunk for `count` queries of one range, as many together as the target's registers hold.
+MCC_INLINE void takeChunkTogether(const KeyValueHead &head, int64_t start, Range range, Query *const *query, int64_t count,
+                                  bool wide) {
+  while (count > 0) {
+    int64_t taken = count;
+    if (wide && count == 4)
+      takeChunk<4, 4>(head, start, range, query);
+    else if (wide && count == 3)
+      takeChunk<3, 4>(head, start, range, query);
+    else if (count >= 2)
+      takeChunk<2, 2>(head, start, range, query), taken = 2;
+    else
+      takeChunk<1, 4>(head, start, range, query);
+    query += taken;
+    count -= taken;
+  }
+}
+
+// Attends `count` queries of one kv head; leaves their results in `out`.
+MCC_VECTOR void attend(const KeyValueHead &head, Query *queries, int64_t count) {
+  const int64_t row = cacheRow(head.headDim);
+  const bool wide = mcc_cpu_wide_registers();
+  int64_t first = queries[0].first, last = queries[0].last;
+  for (int64_t i = 0; i < count; ++i) {
+    first = queries[i].first < first ? queries[i].first : first;
+    last = queries[i].last > last ? queries[i].last : last;
+    for (int64_t d = 0; d < row; d += kLanes)
+      store(queries[i].out + d, splat(0.0f));
+  }
+  for (int64_t start = first / kKeyChunk * kKeyChunk; start <= last; start += kKeyChunk)
+    // Neighbours with the same positions of this chunk go together; a query with none of them stays out.
+    for (int64_t i = 0; i < count;) {
+      const Range range = clip(queries[i], start);
+      Query *together[kQueryGroup];
+      int64_t taken = 0;
+      for (; i + taken < count; ++taken) {
+        const Range other = clip(queries[i + taken], start);
+        if (other.begin != range.begin || other.end != range.end)
+          break;
+        together[taken] = &queries[i + taken];
+      }
+      if (range.begin < range.end)
+        takeChunkTogether(head, start, range, together, taken, wide);
+      i += taken;
+    }
+  for (int64_t i = 0; i < count; ++i) {
+    const float sum = sumLanes(queries[i].total);
+    for (int64_t d = 0; d < row; d += kLanes)
+      store(queries[i].out + d, load(queries[i].out + d) / sum);
+  }
+}
+
+// Queries that go together: fewer where there would be too few groups for the threads.
+int64_t groupSize(int64_t kvHeads, int64_t queries, int64_t threads) {
+  int64_t size = kQueryGroup;
+  while (size > 1 && kvHeads * ((queries + size - 1) / size) < threads)
+    size /= 2;
+  return size;
+}
 
 } // namespace
-
-// Scores of the chunk at `start`; positions outside [first, last] get minus infinity.
-MCC_INLINE void scoreChunk(const Query &query, int64_t start, int64_t first, int64_t last,
-                           F32x16 (&scores)[kChunkVectors]) {
-  const float *keys = query.keys + start * query.headDim;
-  const int64_t blockFloats = query.headDim * kLanes;
-  // Blocks wholly past the last position may lie past the cache's end and are not read.
-  const int64_t blocks = (last - start) / kLanes + 1 < kChunkVectors ? (last - start) / kLanes + 1 : kChunkVectors;
-  MCC_UNROLL
-  for (int64_t b = 0; b < kChunkVectors; ++b)
-    scores[b] = splat(0.0f);
-  if (blocks == kChunkVectors) {
-    for (int64_t d = 0; d < query.headDim; ++d)
-      MCC_UNROLL
-      for (int64_t b = 0; b < kChunkVectors; ++b)
-        scores[b] += load(keys + b * blockFloats + d * kLanes) * query.q[d];
-  } else {
-    for (int64_t b = 0; b < blocks; ++b) {
-      F32x16 sum = splat(0.0f);
-      for (int64_t d = 0; d < query.headDim; ++d)
-        sum += load(keys + b * blockFloats + d * kLanes) * query.q[d];
-      scores[b] = sum;
-    }
-  }
-  const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  MCC_UNROLL
-  for (int64_t b = 0; b < kChunkVectors; ++b) {
-    F32x16 score = scores[b] * query.scale;
-    if (query.softcap > 0.0f)
-      score = query.softcap * hyperbolicTangent(score / query.softcap);
-    const I32x16 position = lane + static_cast<int32_t>(b * kLanes);
-    const I32x16 outside = (position < static_cast<int32_t>(first - start)) | (position > static_cast<int32_t>(last - start));
-    scores[b] = outside ? splat(-__builtin_inff()) : score;
-  }
-}
-
-// out = out * shrink + sum over the chunk's positions [first, last] of p v, in order of position.
-MCC_INLINE void addValues(const Query &query, int64_t start, int64_t first, int64_t last, float shrink) {
-  const int64_t row = cacheRow(query.headDim);
-  const int64_t begin = first > start ? first - start : 0, end = last - start < kKeyChunk ? last - start + 1 : kKeyChunk;
-  const float *values = query.values + start * row;
-  int64_t d = 0;
-  for (; d + 4 * kLanes <= row; d += 4 * kLanes) {
-    F32x16 sums[4];
-    MCC_UNROLL
-    for (int64_t i = 0; i < 4; ++i)
-      sums[i] = load(query.out + d + i * kLanes) * shrink;
-    for (int64_t j = begin; j < end; ++j)
-      MCC_UNROLL
-      for (int64_t i = 0; i < 4; ++i)
-        sums[i] += load(values + j * row + d + i * kLanes) * query.weights[j];
-    MCC_UNROLL
-    for (int64_t i = 0; i < 4; ++i)
-      store(query.out + d + i * kLanes, sums[i]);
-  }
-  for (; d < row; d += kLanes) {
-    F32x16 sum = load(query.out + d) * shrink;
-    for (int64_t j = begin; j < end; ++j)
-      sum += load(values + j * row + d) * query.weights[j];
-    store(query.out + d, sum);
-  }
-}
-
-// Attends one query to positions [first, last]; leaves p v / sum in query.out.
-MCC_VECTOR static void attendQuery(const Query &query, int64_t first, int64_t last) {
-  const int64_t row = cacheRow(query.headDim);
-  for (int64_t d = 0; d < row; d += kLanes)
-    store(query.out + d, splat(0.0f));
-  float largest = -__builtin_inff();
-  F32x16 total = splat(0.0f);
-  for (int64_t start = first / kKeyChunk * kKeyChunk; start <= last; start += kKeyChunk) {
-    F32x16 scores[kChunkVectors];
-    scoreChunk(query, start, first, last, scores);
-    F32x16 top = scores[0];
-    MCC_UNROLL
-    for (int64_t b = 1; b < kChunkVectors; ++b)
-      top = maximum(scores[b], top);
-    const float chunkLargest = maxLanes(top);
-    const float next = chunkLargest > largest ? chunkLargest : largest;
-    const float shrink = exponential(splat(largest - next))[0];
-    total = total * shrink;
-    MCC_UNROLL
-    for (int64_t b = 0; b < kChunkVectors; ++b) {
-      const F32x16 p = exponential(scores[b] - next);
-      store(query.weights + b * kLanes, p);
-      total = total + p;
-    }
-    addValues(query, start, first, last, shrink);
-    largest = next;
-  }
-  const float sum = sumLanes(total);
-  for (int64_t d = 0; d < row; d += kLanes)
-    store(query.out + d, load(query.out + d) / sum);
-}
 
 MCC_VECTOR void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, const float *kCache,
                                   const float *vCache, float *y, int64_t heads, int64_t kvHeads, int64_t headDim,
                                   int64_t qStride, int64_t yStride, int64_t window, int64_t context, float scale,
                                   float softcap) {
-  const int64_t positions = roundUp(context, kPanelRows), row = cacheRow(headDim), group = heads / kvHeads;
+  const int64_t positions = roundUp(context, kPanelRows), row = cacheRow(headDim), perToken = heads / kvHeads;
+  const int64_t queriesPerHead = tokens * perToken, size = groupSize(kvHeads, queriesPerHead, step->threads);
+  const int64_t groups = (queriesPerHead + size - 1) / size;
   float *scratch = reinterpret_cast<float *>(step->scratch);
-  const Range share = shareOf(step, heads * tokens);
+  const Range share = shareOf(step, kvHeads * groups);
   for (int64_t item = share.begin; item < share.end; ++item) {
-    const int64_t t = item % tokens, head = item / tokens, kv = head / group, last = step->position + t;
-    const int64_t first = window > 0 && last >= window ? last - window + 1 : 0;
-    const Query query = {q + t * qStride + head * headDim, kCache + kv * positions * headDim,
-                         vCache + kv * positions * row, headDim, scale, softcap, scratch, scratch + row};
-    attendQuery(query, first, last);
-    for (int64_t d = 0; d < headDim; d += kLanes)
-      storePart(y + t * yStride + head * headDim + d, load(scratch + d), headDim - d);
+    const int64_t kv = item / groups, begin = item % groups * size;
+    const int64_t count = queriesPerHead - begin < size ? queriesPerHead - begin : size;
+    Query queries[kQueryGroup];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t t = (begin + i) / perToken, head = kv * perToken + (begin + i) % perToken, last = step->position + t;
+      const int64_t first = window > 0 && last >= window ? last - window + 1 : 0;
+      float *own = scratch + i * (row + kKeyChunk);
+      queries[i] = {q + t * qStride + head * headDim, own, own + row, first, last, -__builtin_inff(), splat(0.0f), 0.0f};
+    }
+    attend({kCache + kv * positions * headDim, vCache + kv * positions * row, headDim, scale, softcap}, queries, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t t = (begin + i) / perToken, head = kv * perToken + (begin + i) % perToken;
+      for (int64_t d = 0; d < headDim; d += kLanes)
+        storePart(y + t * yStride + head * headDim + d, load(queries[i].out + d), headDim - d);
+    }
   }
 }

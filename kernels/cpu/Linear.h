@@ -153,15 +153,16 @@ MCC_INLINE void normalisePrologue(LinearLaunch &launch, const Norm &norm, float 
     return;
   const bool alone = launch.tokens <= kPrivateNormTokens;
   float *rows = alone ? launch.scratch : normed;
+  const int64_t stride = rowStride(launch.cols);
   const Range share = alone ? Range{0, launch.tokens} : shareOf(launch.step, launch.tokens);
   for (int64_t t = share.begin; t < share.end; ++t)
-    normaliseRow(norm, launch.x + t * launch.xStride, rows + t * launch.cols, launch.cols);
+    normaliseRow(norm, launch.x + t * launch.xStride, rows + t * stride, launch.cols);
   if (alone)
     launch.scratch += privateNormFloats(launch.tokens, launch.cols);
   else
     mccrt_barrier(launch.step);
   launch.x = rows;
-  launch.xStride = launch.cols;
+  launch.xStride = stride;
 }
 
 } // namespace mcc::cpu

@@ -97,25 +97,49 @@ MCC_VECTOR inline void multiplyTile(const TileOperands &operands) {
       store(operands.sums + p * operands.panelSums + t * kLanes, acc[p][t]);
 }
 
-/// Runs tiles of `tokens` rows while they fit; returns the operands moved past them.
-template <int64_t panels, int64_t tokens>
-MCC_INLINE void takeTiles(TileOperands &operands, int64_t &left) {
-  for (; left >= tokens; left -= tokens) {
-    multiplyTile<panels, tokens>(operands);
-    operands.x += tokens * operands.xStride;
-    operands.sums += tokens * kLanes;
+/// Runs the tile of `tokens` rows, at least half of `largest` or kDirectTokens + 1.
+template <int64_t panels, int64_t largest>
+MCC_INLINE void multiplyTileOf(const TileOperands &operands, int64_t tokens) {
+  static_assert(largest == 6 || largest == 12, "heights below the smallest tile would be missing");
+  switch (tokens) {
+  case 3:
+    return multiplyTile<panels, 3>(operands);
+  case 4:
+    return multiplyTile<panels, 4>(operands);
+  case 5:
+    return multiplyTile<panels, 5>(operands);
+  case 6:
+    return multiplyTile<panels, 6>(operands);
+  }
+  if constexpr (largest > 6) {
+    switch (tokens) {
+    case 7:
+      return multiplyTile<panels, 7>(operands);
+    case 8:
+      return multiplyTile<panels, 8>(operands);
+    case 9:
+      return multiplyTile<panels, 9>(operands);
+    case 10:
+      return multiplyTile<panels, 10>(operands);
+    case 11:
+      return multiplyTile<panels, 11>(operands);
+    case 12:
+      return multiplyTile<panels, 12>(operands);
+    }
   }
 }
 
-/// Multiplies `count` rows by `panels` panels; `largest` tokens to a tile as the target's registers allow.
+/// Multiplies `count` > kDirectTokens rows by `panels` panels in tiles of at most `largest` rows, all but equally high:
+/// a short last tile would have too few sums in flight to hide the latency of an addition.
 template <int64_t panels, int64_t largest>
 MCC_VECTOR inline void multiplyRows(TileOperands operands, int64_t count) {
-  takeTiles<panels, largest>(operands, count);
-  if constexpr (largest > 6)
-    takeTiles<panels, 6>(operands, count);
-  takeTiles<panels, 4>(operands, count);
-  takeTiles<panels, 2>(operands, count);
-  takeTiles<panels, 1>(operands, count);
+  const int64_t tiles = (count + largest - 1) / largest;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int64_t tokens = (count + tile) / tiles; // the shorter tiles first; count in all
+    multiplyTileOf<panels, largest>(operands, tokens);
+    operands.x += tokens * operands.xStride;
+    operands.sums += tokens * kLanes;
+  }
 }
 
 } // namespace mcc::cpu

@@ -25,12 +25,12 @@ protected:
   bool encodeWord(std::string_view word, ModelWorkspace &work, std::vector<int32_t> &ids) const override;
 
 private:
-  bool collectSymbols(std::string_view word, ModelWorkspace &work) const;
+  void collectSymbols(std::string_view word, ModelWorkspace &work) const;
   bool encodeBytes(std::string_view word, ModelWorkspace &work, std::vector<int32_t> &ids) const;
   size_t mergeScanning(uint32_t *symbols, size_t count) const;
   void mergeHeap(ModelWorkspace &work) const;
   void pushCandidate(ModelWorkspace &work, int32_t left) const;
-  void appendSymbols(std::string_view word, const ModelWorkspace &work, std::vector<int32_t> &ids) const;
+  void appendSymbols(const ModelWorkspace &work, std::vector<int32_t> &ids) const;
   void appendSymbol(uint32_t id, std::vector<int32_t> &ids) const;
   void addSymbol(ModelWorkspace &work, int32_t id, uint32_t bytes) const {
     int32_t index = int32_t(work.symbols.size());
@@ -51,7 +51,7 @@ bool Bpe::prepare(std::string &) {
 }
 
 /// Fills work.symbols with the first symbols of `word`: its characters, their bytes, or the unknown token.
-bool Bpe::collectSymbols(std::string_view word, ModelWorkspace &work) const {
+void Bpe::collectSymbols(std::string_view word, ModelWorkspace &work) const {
   work.symbols.clear();
   // The bytes of the unknown token that waits to be added; a character with byte tokens does not end the wait.
   uint32_t waiting = 0;
@@ -92,7 +92,6 @@ bool Bpe::collectSymbols(std::string_view word, ModelWorkspace &work) const {
   }
   if (waiting)
     addSymbol(work, unknown, waiting);
-  return true;
 }
 
 /// Merges in place; returns how many symbols are left.
@@ -174,20 +173,15 @@ void Bpe::appendSymbol(uint32_t id, std::vector<int32_t> &ids) const {
     ids.push_back(int32_t(id));
     return;
   }
-  // A piece that merges make but no token has: the tokens of its characters.
-  std::string_view text = image.text(id);
-  for (size_t at = 0; at < text.size();) {
-    size_t begin = at;
-    at = std::min(text.size(), at + characterBytes(uint8_t(text[at])));
-    int32_t character = image.find(text.substr(begin, at - begin));
+  // A piece that merges make but no token has: the tokens of its ASCII characters, as llama.cpp does.
+  for (const char &c : image.text(id)) {
+    int32_t character = uint8_t(c) < 0x80 ? image.find({&c, 1}) : -1;
     if (character >= 0 && !(image.flags(uint32_t(character)) & tokenAbsent))
       ids.push_back(character);
-    else if (unknown >= 0)
-      ids.push_back(unknown);
   }
 }
 
-void Bpe::appendSymbols(std::string_view, const ModelWorkspace &work, std::vector<int32_t> &ids) const {
+void Bpe::appendSymbols(const ModelWorkspace &work, std::vector<int32_t> &ids) const {
   for (const ModelWorkspace::Symbol &symbol : work.symbols)
     if (symbol.bytes)
       appendSymbol(symbol.id, ids);
@@ -208,7 +202,7 @@ bool Bpe::encodeBytes(std::string_view word, ModelWorkspace &work, std::vector<i
   for (char c : word)
     addSymbol(work, alphabetTokens[uint8_t(c)], 1);
   mergeHeap(work);
-  appendSymbols(word, work, ids);
+  appendSymbols(work, ids);
   return true;
 }
 
@@ -228,8 +222,7 @@ bool Bpe::encodeWord(std::string_view word, ModelWorkspace &work, std::vector<in
   }
   if (pieceIsBytes && alphabetComplete)
     return encodeBytes(word, work, ids);
-  if (!collectSymbols(text, work))
-    return false;
+  collectSymbols(text, work);
   if (work.symbols.size() <= maxScannedSymbols) {
     uint32_t symbols[maxScannedSymbols];
     for (size_t i = 0; i < work.symbols.size(); ++i)
@@ -240,7 +233,7 @@ bool Bpe::encodeWord(std::string_view word, ModelWorkspace &work, std::vector<in
     return true;
   }
   mergeHeap(work);
-  appendSymbols(text, work, ids);
+  appendSymbols(work, ids);
   return true;
 }
 

@@ -305,7 +305,9 @@ public:
 protected:
   void token(std::string &text, uint8_t flags) override {
     int byte = flags & tokenByte ? byteOfToken(text) : -1;
-    if (byte >= 0) {
+    if (flags & tokenSilent) {
+      text.clear();
+    } else if (byte >= 0) {
       text.assign(1, char(byte));
     } else if (!(flags & (tokenVerbatim | tokenSpecial))) {
       if (byteLevel)

@@ -114,6 +114,11 @@ bool Image::checkTexts() {
   for (uint32_t id = 0; id < tokens; ++id)
     if (textOffsets[id] > textOffsets[id + 1])
       return fail("has the text of token " + std::to_string(id) + " ending before it begins");
+  if (!isUtf8(textBytes))
+    return fail("has token texts that are not UTF-8");
+  for (uint32_t offset : textOffsets)
+    if (offset < textBytes.size() && (uint8_t(textBytes[offset]) & 0xC0) == 0x80)
+      return fail("has a token text that begins inside a character");
   return true;
 }
 

@@ -27,6 +27,7 @@ struct TokenizerState {
   Decoder decoder;
   AddedTokens added;
   std::unordered_map<std::string_view, int32_t> addedIds; ///< those the model's vocabulary lacks
+  std::unordered_map<int32_t, std::string_view> shown; ///< tokens decoded as another text than their own
   uint32_t size = 0;
 
   bool read(std::string &error);
@@ -43,7 +44,10 @@ struct StreamState {
     if (!tokenizer.isToken(id))
       return {};
     uint8_t flags = tokenizer.image.flags(uint32_t(id));
-    return skipSpecial && (flags & tokenSpecial) ? std::string() : run.push(tokenizer.image.text(uint32_t(id)), flags);
+    if (skipSpecial && (flags & tokenSpecial))
+      return {};
+    auto other = tokenizer.shown.empty() ? tokenizer.shown.end() : tokenizer.shown.find(id);
+    return run.push(other == tokenizer.shown.end() ? tokenizer.image.text(uint32_t(id)) : other->second, flags);
   }
 };
 
@@ -71,6 +75,10 @@ bool TokenizerState::read(std::string &error) {
   if (!normalizer.read(settings, image, error) || !preTokenizer.read(settings, error) ||
       !decoder.read(settings, error) || !added.read(settings, image, matching, error))
     return false;
+  for (uint32_t left = settings.readCount(); left && settings.ok(); --left) {
+    int32_t id = int32_t(settings.readWord());
+    shown[id] = settings.readText();
+  }
   if (!settings.ok() || !settings.atEnd()) {
     error = "the serialised tokenizer has damaged settings";
     return false;

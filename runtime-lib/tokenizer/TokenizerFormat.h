@@ -7,7 +7,8 @@
 //   str word separator, 32 bytes: a bit for every byte that some token has before a separator inside it,
 //   u8 added-token matching, u32 count + ids put before the text, u32 count + ids put after it,
 //   u32 count + normalizer steps, u32 count + pre-tokenizer steps, u32 count + decoder steps,
-//   u32 count + added tokens (u32 id, u8 flags, str text to match).
+//   u32 count + added tokens (u32 id, u8 flags, str text to match),
+//   u32 count + shown texts (u32 id, str): tokens that are decoded as another text than the vocabulary has.
 // where str is u32 bytes + UTF-8. A step is its u8 kind and the fields named beside the kind below.
 #pragma once
 
@@ -65,6 +66,7 @@ enum TokenFlag : uint8_t {
   tokenSpecial = 2,     ///< left out of text where special tokens are skipped
   tokenVerbatim = 4,    ///< decoded as it is written, without the decoder's byte or space rules (GGUF)
   tokenByte = 8,        ///< stands for one byte, <0xNN> (GGUF)
+  tokenSilent = 32,     ///< decoded as nothing (GGUF: unused)
   tokenAdded = 16,      ///< found in the text before the model sees it; not in VocabularyHash where the model lacks it
 };
 

@@ -19,6 +19,13 @@ struct MccBarrier {
 
 namespace mcc::bench {
 
+/// How long a body took. Neighbours on a shared core slow a kernel and the pace it is compared with alike, so that
+/// `cycles` is the steadier figure for work that is not bound by memory.
+struct Timing {
+  double seconds;
+  double cycles; ///< in units of two independent vector operations run just before and after
+};
+
 /// Threads that repeat one body in step.
 class Team {
 public:
@@ -30,11 +37,8 @@ public:
   /// Runs body(step) on every thread, with `tokens` tokens at `position`, and waits for all.
   void run(int64_t tokens, int64_t position, const std::function<void(const MccStep *)> &body);
 
-  /// Returns the `quantile` of the seconds of `repeats` runs, after one to warm up.
-  double time(int64_t repeats, int64_t tokens, int64_t position, const std::function<void(const MccStep *)> &body);
-
-  /// 0.5: medians; 0: the best run, where other work disturbs most of them.
-  double quantile = 0.5;
+  /// Returns the medians of `repeats` runs, after one to warm up.
+  Timing time(int64_t repeats, int64_t tokens, int64_t position, const std::function<void(const MccStep *)> &body);
 
 private:
   void work(int64_t thread);

@@ -1,8 +1,8 @@
 // Speeds of the CPU kernels against the machine's: memory read, GEMV per format, GEMM by rows, attention.
 //
-//   kernel-bench [--threads N] [--repeats N] [--best] [read|gemv|gemm|attention]...
+//   kernel-bench [--threads N] [--repeats N] [read|gemv|gemm|attention]...
 //
-// GEMV walks through copies that exceed the caches together. Figures are medians, or with --best the best runs; findings go to LOG.md.
+// GEMV walks through copies that exceed the caches together. Figures are medians; findings go to LOG.md.
 #include "BenchTeam.h"
 
 #include "kernels/Format.h"
@@ -55,7 +55,7 @@ const decltype(&mcc_cpu_linear_f32) linearEntries[] = {MCC_FOR_EACH_FORMAT(MCC_E
 
 void benchRead(Bench &bench) {
   std::atomic<uint64_t> sink{0};
-  const double seconds = bench.team.time(5, 1, 0, [&](const MccStep *step) {
+  const Timing timing = bench.team.time(5, 1, 0, [&](const MccStep *step) {
     const uint64_t *words = reinterpret_cast<const uint64_t *>(bench.blob) + kBlobBytes / 8 * step->thread / step->threads;
     uint64_t sums[8] = {};
     for (int64_t i = 0; i < kBlobBytes / 8 / step->threads; i += 8)
@@ -64,16 +64,16 @@ void benchRead(Bench &bench) {
     for (uint64_t sum : sums)
       sink += sum;
   });
-  std::printf("read       %lld threads  %6.1f GB/s\n", static_cast<long long>(bench.threads), kBlobBytes / seconds * 1e-9);
+  std::printf("read       %lld threads  %6.1f GB/s\n", static_cast<long long>(bench.threads), kBlobBytes / timing.seconds * 1e-9);
 }
 
-double timeLinear(Bench &bench, Format format, int64_t tokens, int64_t rows, int64_t cols, bool cycle) {
+Timing timeLinear(Bench &bench, Format format, int64_t tokens, int64_t rows, int64_t cols, bool cycle) {
   const int64_t bytes = packedBytes(format, rows, cols), copies = cycle ? std::max<int64_t>(1, kBlobBytes / bytes) : 1;
   int64_t call = 0;
   return bench.team.time(bench.repeats, tokens, 0, [&](const MccStep *step) {
     const uint8_t *weight = bench.blob + call % copies * bytes;
     linearEntries[static_cast<size_t>(format)](step, tokens, bench.x.data(), weight, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                               bench.y.data(), rows, cols, cols, rows, rows, 0, 0, -1, 0.0f);
+                                               bench.y.data(), rows, cols, cpu::rowStride(cols), rows, rows, 0, 0, -1, 0.0f);
     if (step->thread == 0)
       mccrt_barrier(step), ++call, mccrt_barrier(step);
     else
@@ -85,10 +85,11 @@ void benchGemv(Bench &bench) {
   for (size_t i = 0; i < std::size(linearEntries); ++i) {
     const Format format = static_cast<Format>(i);
     const int64_t rows = 4096, cols = 4096;
-    const double seconds = timeLinear(bench, format, 1, rows, cols, true);
-    std::printf("gemv %-5s %lld threads  %6.1f GB/s  %6.2f Gweights/s\n", formatInfo(format).name.data(),
-                static_cast<long long>(bench.threads), static_cast<double>(packedBytes(format, rows, cols)) / seconds * 1e-9,
-                static_cast<double>(rows * cols) / seconds * 1e-9);
+    const Timing timing = timeLinear(bench, format, 1, rows, cols, true);
+    std::printf("gemv %-5s %lld threads  %6.1f GB/s  %6.2f Gweights/s  %5.2f weights/cycle\n", formatInfo(format).name.data(),
+                static_cast<long long>(bench.threads), static_cast<double>(packedBytes(format, rows, cols)) / timing.seconds * 1e-9,
+                static_cast<double>(rows * cols) / timing.seconds * 1e-9,
+                static_cast<double>(rows * cols) / timing.cycles);
   }
 }
 
@@ -97,10 +98,11 @@ void benchGemm(Bench &bench) {
     std::printf("gemm %-5s %lld threads ", formatInfo(format).name.data(), static_cast<long long>(bench.threads));
     for (int64_t tokens : {1, 2, 4, 5, 8, 16, 64, 128, 512}) {
       const int64_t rows = 2048, cols = 2048;
-      const double seconds = timeLinear(bench, format, tokens, rows, cols, false);
-      std::printf("  M=%lld %.1f", static_cast<long long>(tokens), 2.0 * static_cast<double>(rows * cols * tokens) / seconds * 1e-9);
+      const Timing timing = timeLinear(bench, format, tokens, rows, cols, false);
+      std::printf("  M=%lld %.1f (%.1f)", static_cast<long long>(tokens), 2.0 * static_cast<double>(rows * cols * tokens) / timing.seconds * 1e-9,
+                  2.0 * static_cast<double>(rows * cols * tokens) / timing.cycles);
     }
-    std::printf("  GFLOP/s\n");
+    std::printf("  GFLOP/s (per cycle)\n");
   }
 }
 
@@ -110,16 +112,17 @@ void benchAttention(Bench &bench) {
   std::vector<float> values(static_cast<size_t>(cpu::valueCacheBytes(kvHeads, headDim, context) / 4), 0.01f);
   const struct { int64_t tokens, position; } cases[] = {{1, 127}, {1, 1023}, {1, 4095}, {4, 1020}, {128, 0}, {128, 896}, {512, 0}};
   for (const auto &c : cases) {
-    const double seconds = bench.team.time(bench.repeats, c.tokens, c.position, [&](const MccStep *step) {
+    const Timing timing = bench.team.time(bench.repeats, c.tokens, c.position, [&](const MccStep *step) {
       mcc_cpu_attention(step, c.tokens, bench.x.data(), keys.data(), values.data(), bench.y.data(), heads, kvHeads, headDim,
                         heads * headDim, heads * headDim, 0, context, 0.125f, 0.0f);
     });
     double pairs = 0;
     for (int64_t t = 0; t < c.tokens; ++t)
       pairs += static_cast<double>(c.position + t + 1);
-    std::printf("attention  %lld threads  T=%lld at %lld  %8.1f us  %6.1f GFLOP/s\n", static_cast<long long>(bench.threads),
-                static_cast<long long>(c.tokens), static_cast<long long>(c.position), seconds * 1e6,
-                4.0 * pairs * static_cast<double>(heads * headDim) / seconds * 1e-9);
+    std::printf("attention  %lld threads  T=%lld at %lld  %8.1f us  %6.1f GFLOP/s  %5.1f per cycle\n", static_cast<long long>(bench.threads),
+                static_cast<long long>(c.tokens), static_cast<long long>(c.position), timing.seconds * 1e6,
+                4.0 * pairs * static_cast<double>(heads * headDim) / timing.seconds * 1e-9,
+                4.0 * pairs * static_cast<double>(heads * headDim) / timing.cycles);
   }
 }
 
@@ -127,7 +130,6 @@ void benchAttention(Bench &bench) {
 
 int main(int argc, char **argv) {
   int64_t threads = 1, repeats = 15;
-  bool best = false;
   std::vector<std::string> parts;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -135,13 +137,10 @@ int main(int argc, char **argv) {
       threads = std::max(1, std::atoi(argv[++i]));
     else if (argument == "--repeats" && i + 1 < argc)
       repeats = std::max(1, std::atoi(argv[++i]));
-    else if (argument == "--best")
-      best = true;
     else
       parts.push_back(argument);
   }
   Bench bench(threads, repeats, makeBlob());
-  bench.team.quantile = best ? 0.0 : 0.5;
   const struct { const char *name; void (*run)(Bench &); } benches[] = {
       {"read", benchRead}, {"gemv", benchGemv}, {"gemm", benchGemm}, {"attention", benchAttention}};
   for (const auto &entry : benches)

@@ -136,10 +136,9 @@ class Blob(TestCase):
         self.refused()
 
     def test_truncated(self):
-        for size in (0, 1, 100, 4096, self.size // 2, self.size - 1):
+        for size in (self.size - 1, self.size // 2, 4096, 100, 1, 0):
             os.truncate(self.weights, size)
-            self.refused(rf"\b{size}\b" if size else "")
-        self.refused(str(self.size))
+            self.refused(rf"\b{size}\b", rf"\b{self.size}\b")
 
     def test_too_long(self):
         with open(self.weights, "ab") as stream:

@@ -124,7 +124,7 @@ static Format readDtype(ConfigReader &config) {
   return given ? config.choice<Format>("dtype|torch_dtype", "float32", names) : Format::F32;
 }
 
-/// Refuses what no family supports: encoders, classifiers, quantised weights.
+/// Refuses what no family supports: encoders, classifiers.
 static void checkGeneral(ConfigReader &config) {
   for (llvm::StringRef key : {"is_encoder_decoder", "add_cross_attention", "use_bidirectional_attention"})
     if (config.has(key))
@@ -135,10 +135,8 @@ static void checkGeneral(ConfigReader &config) {
       if (!llvm::StringRef(name).ends_with("ForCausalLM") && !llvm::StringRef(name).ends_with("LMHeadModel") &&
           !llvm::StringRef(name).ends_with("Model"))
         config.refuse("architectures", "has {0}, which is not a language model that predicts the next token", quoteJson(name));
-  for (llvm::StringRef key : {"quantization_config", "compression_config"})
-    if (auto quantised = config.nested(key))
-      config.refuse(key, "says that the weights are quantised by {0}, which is not supported",
-                    quoteJson(quantised->text("quant_method", "?")));
+  if (config.has("compression_config"))
+    config.refuse("compression_config", "is given; weights compressed that way are not supported");
 }
 
 /// Refuses keys that nobody has read where they name a feature or look like a misspelt key of this family.
@@ -177,6 +175,7 @@ ModelSpec buildFromConfig(ConfigReader &config, const Family &family) {
     return spec;
   spec.layers.assign(layers, 0);
   spec.dtype = readDtype(config);
+  spec.quantization = readQuantization(config);
   spec.tiedHead = read(config, family.tiedHead);
   for (const auto &[role, name] : family.tensors)
     spec.tensors[role] = name;

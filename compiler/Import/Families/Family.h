@@ -84,6 +84,9 @@ RopeSpec readRope(ConfigReader &config, const Family &family, int64_t headDim);
 /// `theta` with the scaling of `rope_scaling` (`takesScaling`) or none.
 RopeSpec readLayerRope(ConfigReader &config, const Family &family, int64_t headDim, llvm::StringRef type, double theta, bool takesScaling);
 
+/// Reads `quantization_config`; nothing where absent or null. Methods and settings that are not understood are errors.
+std::optional<QuantizationSpec> readQuantization(ConfigReader &config);
+
 /// Reads an activation's name.
 Activation readActivation(ConfigReader &config, const Key<llvm::StringRef> &key);
 

@@ -1,5 +1,6 @@
 // Reference dequantisation: blocks whose values are worked out by hand from the format, one per layout.
 #include "kernels/reference/Dequantize.h"
+#include "kernels/reference/StoredFormat.h"
 
 #include "compiler/Import/Gguf.h"
 
@@ -113,15 +114,67 @@ TEST_CASE("q6_k: signed scales") {
   CHECK(values[0] == 0);
 }
 
+TEST_CASE("formats without kernels: one block each by hand") {
+  auto values = [](const char *name, std::vector<uint8_t> block) {
+    const StoredFormat *format = parseStoredFormat(name);
+    REQUIRE(format);
+    block.resize(format->blockBytes);
+    std::vector<float> out(format->blockElems);
+    dequantizeStored(*format, block.data(), out.data(), format->blockElems);
+    return out;
+  };
+  std::vector<uint8_t> block(84);
+  block[81] = block[83] = kOneHigh;
+  block[9] = 0x25;            // sub-block 9: scale 5, min 2
+  block[16 + 32 + 16] = 0x03; // its first element
+  CHECK(values("q2_k", block)[9 * 16] == 5 * 3 - 2);
+
+  block = std::vector<uint8_t>(110);
+  block[109] = kOneHigh;
+  block[96 + 1] = 0x70;                 // low nibble of scale 9 ...
+  block[96 + 8 + 1] = 0x30;             // ... and its high bits: 55 - 32
+  block[32 + 32 + 16] = 0x02;           // element 0 of sub-block 9
+  CHECK(values("q3_k", block)[9 * 16] == 23 * (2 - 4));
+  block[16] = 0x10;                     // its third bit: the fifth run of 32
+  CHECK(values("q3_k", block)[9 * 16] == 23 * 2);
+
+  CHECK(values("iq4_nl", {0, kOneHigh, 0xf0})[0] == -127);
+  CHECK(values("iq4_nl", {0, kOneHigh, 0xf0})[16] == 113);
+  CHECK(values("iq4_xs", {0, kOneHigh, 3, 0, 1, 0, 0, 0, 0x08})[0] == (1 + 48 - 32) * 1);
+  CHECK(values("mxfp4", {128, 0x70})[16] == 12);
+  CHECK(values("mxfp4", {0, 0x10})[16] == 0x1p-128f);
+  CHECK(values("nvfp4", {0, 0x38, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20})[16 + 8] == 1);
+  CHECK(values("q1_0", {0, kOneHigh, 0x02})[0] == -1);
+  CHECK(values("q1_0", {0, kOneHigh, 0x02})[1] == 1);
+  CHECK(values("q2_0", {0, kOneHigh, 0x0c})[1] == 2);
+  block = std::vector<uint8_t>(66);
+  block[65] = kOneHigh;
+  block[32 + 3] = 0x20; // pair 2 of byte 3 of the second half
+  CHECK(values("tq2_0", block)[128 + 64 + 3] == 1);
+  block = std::vector<uint8_t>(54);
+  block[53] = kOneHigh;
+  block[48 + 1] = 0xff; // all four digits are 2
+  CHECK(values("tq1_0", block)[240 + 1] == 1);
+  CHECK(values("tq1_0", block)[240 + 2] == -1);
+}
+
 TEST_CASE("plain formats") {
   CHECK(dequantized(Format::F32, {0, 0, 0xc0, 0x3f})[0] == 1.5f);
   CHECK(dequantized(Format::BF16, {0xc0, 0xbf})[0] == -1.5f);
   CHECK(dequantized(Format::F16, {0x01, 0x00})[0] == 0x1p-24f);
 }
 
-TEST_CASE("the two tables of ggml types agree") {
+TEST_CASE("the tables of ggml types agree") {
   int shared = 0;
   for (uint32_t id = 0; id < 64; ++id) {
+    if (const StoredFormat *stored = storedFormatFromGguf(id)) {
+      const GgmlTypeInfo *type = ggmlTypeInfo(id);
+      REQUIRE(type);
+      CHECK(type->name == llvm::StringRef(stored->name));
+      CHECK(type->blockElems == static_cast<uint64_t>(stored->blockElems));
+      CHECK(type->blockBytes == static_cast<uint64_t>(stored->blockBytes));
+      CHECK(!formatFromGguf(id)); // a format with kernels is in one table only
+    }
     std::optional<Format> format = formatFromGguf(id);
     if (!format)
       continue;

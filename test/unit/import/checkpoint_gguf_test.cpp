@@ -5,7 +5,9 @@
 
 #include "doctest/doctest.h"
 
+#include <cstring>
 #include <limits>
+#include <vector>
 
 using namespace mcc;
 using namespace mcc::test;
@@ -111,6 +113,29 @@ TEST_CASE("gguf: tensors become PyTorch shapes, padded to the alignment") {
   CHECK(checkpoint.find("odd")->otherType == "q8_k");
   CHECK(checkpoint.find("odd")->data[291] == 'k');
   CHECK(checkpoint.find("empty")->otherType == "i32");
+}
+
+TEST_CASE("gguf: types without a kernel are read as f32") {
+  TempDirectory directory;
+  GgufBuilder builder = withTensor(ggufTensor("t", {64, 2}, 42, 0), 0);
+  // Two rows of one q2_0 block each, d = 1 and 2: every element is the bit pair less one.
+  builder.data = std::string("\x00\x3c", 2) + std::string(16, '\xe4') + std::string("\x00\x40", 2) + std::string(16, '\xff');
+  builder.data.resize(64);
+  auto opened = openGguf(directory.write("m.gguf", builder.text()));
+  REQUIRE_MESSAGE(static_cast<bool>(opened), messageOf(std::move(opened)));
+  const TensorInfo *tensor = (*opened)->find("t");
+  CHECK(tensor->format == Format::F32);
+  CHECK(tensor->typeName() == "q2_0");
+  CHECK(tensor->bytes == 36);
+  std::vector<uint8_t> raw(1 + 128 * 4); // deliberately not aligned
+  (*opened)->readRows(*tensor, 0, 2, raw.data() + 1);
+  float values[128];
+  std::memcpy(values, raw.data() + 1, sizeof(values));
+  CHECK(std::vector<float>(values, values + 5) == std::vector<float>{-1, 0, 1, 2, -1});
+  CHECK(values[64] == 4);
+  (*opened)->readRows(*tensor, 1, 1, raw.data());
+  std::memcpy(values, raw.data(), 256);
+  CHECK(values[63] == 4);
 }
 
 TEST_CASE("gguf: header") {

@@ -57,7 +57,7 @@ std::vector<float> runReference(const Case &c, int64_t tokens) {
 
 // Rows [first, first + tokens) of the case in one step.
 std::vector<float> runKernel(const Case &c, int64_t first, int64_t tokens, int64_t threads) {
-  std::vector<float> y(static_cast<size_t>(tokens * c.yStride), 7.0f), normed(static_cast<size_t>(tokens * c.weight.cols));
+  std::vector<float> y(static_cast<size_t>(tokens * c.yStride), 7.0f), normed(static_cast<size_t>(cpu::normedBytes(tokens, c.weight.cols) / 4));
   const std::vector<uint8_t> packed = c.gated ? packGated(c.weight, c.up) : c.weight.packed;
   std::vector<float> bias = c.biases;
   if (c.gated) {
@@ -100,8 +100,8 @@ TEST_CASE("linear equals the reference in every format") {
 }
 
 TEST_CASE("linear over more columns than a depth chunk, and over one column") {
-  for (int64_t tokens : {1, 6, 29}) {
-    checkAgainstReference(makeCase(Format::F32, tokens, 35, 2 * cpu::kDepthChunk + 13), tokens);
+  for (int64_t tokens : {1, 6, 13, 29}) {
+    checkAgainstReference(makeCase(Format::F32, tokens, 35, 4 * cpu::kDepthChunk + 13), tokens);
     checkAgainstReference(makeCase(Format::Q6_K, tokens, 35, 1280), tokens);
     checkAgainstReference(makeCase(Format::BF16, tokens, 35, 1), tokens);
   }
@@ -144,7 +144,7 @@ TEST_CASE("a row's outputs do not depend on the rows beside it or on the threads
       const std::vector<float> whole = runKernel(c, 0, tokens, 1);
       for (int64_t threads : {2, 3, 7})
         CHECK(sameBits(whole, runKernel(c, 0, tokens, threads)));
-      for (int64_t size : {1, 2, 3, 4, 5, 6, 11, 16, 17}) {
+      for (int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 25}) {
         CAPTURE(size);
         std::vector<float> pieces;
         for (int64_t first = 0; first < tokens; first += size) {

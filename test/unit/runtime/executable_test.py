@@ -394,6 +394,7 @@ class Pipes(Case):
 
 
 class Processor(Case):
+    @unittest.skipIf(os.environ.get("MCC_SANITIZED") == "1", "sanitizers and emulation do not go together")
     @unittest.skipUnless(shutil.which("qemu-x86_64"), "needs qemu-x86_64")
     def test_old_processor(self):
         def emulated(program, cpu):
