@@ -102,8 +102,11 @@ llvm::Error checkSurplus(const Checkpoint &checkpoint, const Names &needed, bool
   }
   if (!first)
     return llvm::Error::success();
-  std::string others = count == 1 ? "" : count == 2 ? " (nor 1 other)" : llvm::formatv(" (nor {0} others)", count - 1).str();
-  return diagnose(whereTensor(*first), "has shape {0}; the model reads no such tensor{1}", shapeText(first->shape), others);
+  std::string others = count == 1   ? ""
+                       : count == 2 ? " (nor 1 other)"
+                                    : llvm::formatv(" (nor {0} others)", count - 1).str();
+  return diagnose(whereTensor(*first), "has shape {0}; the model reads no such tensor{1}", shapeText(first->shape),
+                  others);
 }
 
 } // namespace

@@ -108,7 +108,8 @@ static llvm::Expected<std::vector<std::string>> listDirectory(llvm::StringRef pa
 /// Returns at most eight of `names` in quotes, for a message.
 static std::string listed(llvm::ArrayRef<std::string> names) {
   constexpr size_t kShown = 8;
-  std::string text = llvm::join(llvm::map_range(names.take_front(kShown), [](auto &name) { return quoted(name); }), ", ");
+  std::string text =
+      llvm::join(llvm::map_range(names.take_front(kShown), [](auto &name) { return quoted(name); }), ", ");
   return names.size() <= kShown ? text : text + " and " + std::to_string(names.size() - kShown) + " more";
 }
 
@@ -145,10 +146,11 @@ static OpenedCheckpoint openDirectory(llvm::StringRef path) {
       chosen = fitting.front();
   }
   if (chosen.empty())
-    return diagnose(path.str(),
-                    "holds no checkpoint; needed: model.safetensors, model.safetensors.index.json, or one *.safetensors "
-                    "or *.gguf file; found: {0}",
-                    names->empty() ? "nothing" : listed(*names));
+    return diagnose(
+        path.str(),
+        "holds no checkpoint; needed: model.safetensors, model.safetensors.index.json, or one *.safetensors "
+        "or *.gguf file; found: {0}",
+        names->empty() ? "nothing" : listed(*names));
   llvm::SmallString<256> full = path;
   llvm::sys::path::append(full, chosen);
   return openFile(full);

@@ -27,7 +27,7 @@ struct TensorInfo {
   /// The file's name of a type that has no kernel and is read as f32, exactly ("q2_k"); else empty. `format` is
   /// F32 then, `data` null, and `bytes` what the file holds: use readRows().
   std::string storedAs;
-  std::vector<int64_t> shape; ///< row-major, PyTorch order: [rows, cols], contiguous dimension last
+  std::vector<int64_t> shape;    ///< row-major, PyTorch order: [rows, cols], contiguous dimension last
   uint64_t bytes = 0;            ///< as stored
   std::string file;              ///< for messages
   const uint8_t *data = nullptr; ///< the mapped bytes, owned by the checkpoint; null where synthesised or converted

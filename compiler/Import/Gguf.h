@@ -45,8 +45,8 @@ public:
   std::string typeName() const;
 
   /// Each returns nothing where the value is of another kind (or, for an integer, does not fit).
-  std::optional<int64_t> asInt() const;           ///< any integer type
-  std::optional<double> asFloat() const;          ///< f32, f64 or any integer type
+  std::optional<int64_t> asInt() const;  ///< any integer type
+  std::optional<double> asFloat() const; ///< f32, f64 or any integer type
   std::optional<bool> asBool() const;
   std::optional<llvm::StringRef> asString() const;
   std::optional<std::vector<llvm::StringRef>> asStrings() const; ///< array of string; the views are into the file

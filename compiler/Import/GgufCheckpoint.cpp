@@ -27,8 +27,10 @@ struct SplitInfo {
 };
 
 llvm::Expected<SplitInfo> splitInfo(const GgufFile &file) {
-  auto number = file.getInt("split.no"), count = file.getInt("split.count"), tensors = file.getInt("split.tensors.count");
-  if (llvm::Error error = llvm::joinErrors(llvm::joinErrors(number.takeError(), count.takeError()), tensors.takeError()))
+  auto number = file.getInt("split.no"), count = file.getInt("split.count"),
+       tensors = file.getInt("split.tensors.count");
+  if (llvm::Error error =
+          llvm::joinErrors(llvm::joinErrors(number.takeError(), count.takeError()), tensors.takeError()))
     return error;
   SplitInfo info{number->value_or(0), count->value_or(1), *tensors};
   // llama.cpp writes a count of 0 or 1 for a file that is not split.
@@ -43,8 +45,9 @@ llvm::Expected<SplitInfo> splitInfo(const GgufFile &file) {
 llvm::Expected<std::string> partPath(llvm::StringRef first, int64_t number, int64_t count) {
   std::string suffix = llvm::formatv("-00001-of-{0,0+5}.gguf", count).str();
   if (!first.consume_back(suffix))
-    return diagnose(first.str(), "is part 1 of {0}, and its name does not end in '{1}'; the other parts cannot be found",
-                    count, suffix);
+    return diagnose(first.str(),
+                    "is part 1 of {0}, and its name does not end in '{1}'; the other parts cannot be found", count,
+                    suffix);
   return llvm::formatv("{0}-{1,0+5}-of-{2,0+5}.gguf", first, number + 1, count).str();
 }
 
@@ -151,7 +154,8 @@ llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
         return diagnose(part->path() + ": tensor " + quoted(tensor.name), "is in this part and in {0}", known->second);
       tensors.push_back(tensorInfo(*part, tensor));
       if (!tensors.back().storedAs.empty())
-        stored.push_back({tensor.name.str(), {storedFormatFromGguf(tensor.type->id), part->contents().data() + tensor.offset}});
+        stored.push_back(
+            {tensor.name.str(), {storedFormatFromGguf(tensor.type->id), part->contents().data() + tensor.offset}});
     }
   }
   auto checkpoint = std::make_unique<GgufCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);

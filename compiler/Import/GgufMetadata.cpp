@@ -75,13 +75,9 @@ bool GgufValue::isNumberArray() const {
   return valueType == GgufType::Array && element != GgufType::String && element != GgufType::Bool;
 }
 
-std::optional<int64_t> GgufValue::asInt() const {
-  return valueType == GgufType::Array ? std::nullopt : intAt(0);
-}
+std::optional<int64_t> GgufValue::asInt() const { return valueType == GgufType::Array ? std::nullopt : intAt(0); }
 
-std::optional<double> GgufValue::asFloat() const {
-  return valueType == GgufType::Array ? std::nullopt : floatAt(0);
-}
+std::optional<double> GgufValue::asFloat() const { return valueType == GgufType::Array ? std::nullopt : floatAt(0); }
 
 std::optional<bool> GgufValue::asBool() const {
   if (valueType != GgufType::Bool)

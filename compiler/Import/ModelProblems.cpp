@@ -4,6 +4,8 @@
 // read from JSON. What passes here can be built and sized without overflow.
 #include "compiler/Import/ModelSpec.h"
 
+#include "compiler/Support/LocatedJson.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -51,7 +53,7 @@ private:
   }
   void finite(double value, const std::string &field, bool positive = false) {
     if (!std::isfinite(value) || (positive && value <= 0))
-      report(field, "is {0}; expected a {1}number", value, positive ? "positive " : "finite ");
+      report(field, "is {0}; expected a {1} number", printNumber(value), positive ? "positive" : "finite");
   }
   void divides(int64_t divisor, int64_t value, const std::string &field, llvm::StringRef other) {
     if (!problem && value % divisor != 0)
@@ -66,7 +68,7 @@ private:
 
   void checkNorm(const NormSpec &norm, const std::string &path) {
     if (!std::isfinite(norm.eps) || norm.eps < 0)
-      report(path + ".eps", "is {0}; expected a finite number that is not negative", norm.eps);
+      report(path + ".eps", "is {0}; expected a finite number that is not negative", printNumber(norm.eps));
     finite(norm.weightOffset, path + ".weight_offset");
     require(norm.hasWeight || !norm.hasBias, path + ".has_bias", "is true, but 'has_weight' is false");
   }
@@ -164,10 +166,11 @@ private:
     bool needsContext = rope.scaling != Scaling::None && rope.scaling != Scaling::Linear;
     inRange(rope.originalContext, needsContext ? 1 : 0, path + ".original_context", int64_t(1) << 40);
     if (rope.scaling == Scaling::Llama3 && !(rope.highFreqFactor > rope.lowFreqFactor && rope.lowFreqFactor > 0))
-      report(path + ".high_freq_factor", "is {0}; 'low_freq_factor' is {1}, not less", rope.highFreqFactor,
-             rope.lowFreqFactor);
+      report(path + ".high_freq_factor", "is {0}; 'low_freq_factor' is {1}, not less",
+             printNumber(rope.highFreqFactor), printNumber(rope.lowFreqFactor));
     if (rope.scaling == Scaling::Yarn && !(rope.betaFast >= rope.betaSlow && rope.betaSlow > 0))
-      report(path + ".beta_fast", "is {0}; 'beta_slow' is {1}, more than that", rope.betaFast, rope.betaSlow);
+      report(path + ".beta_fast", "is {0}; 'beta_slow' is {1}, more than that", printNumber(rope.betaFast),
+             printNumber(rope.betaSlow));
     if (rope.scaling == Scaling::LongRope) {
       require(!rope.shortFactors.empty(), path + ".short_factors", "is missing; \"longrope\" needs it");
       require(!rope.longFactors.empty(), path + ".long_factors", "is missing; \"longrope\" needs it");
@@ -262,7 +265,7 @@ private:
     checkNorm(mamba.norm, path + ".norm");
     finite(mamba.timeMin, path + ".time_min");
     if (mamba.timeMax && !(*mamba.timeMax >= mamba.timeMin))
-      report(path + ".time_max", "is {0}; 'time_min' is {1}", *mamba.timeMax, mamba.timeMin);
+      report(path + ".time_max", "is {0}; 'time_min' is {1}", printNumber(*mamba.timeMax), printNumber(mamba.timeMin));
     finite(mamba.inputScale, path + ".input_scale");
     finite(mamba.outputScale, path + ".output_scale");
     listSize(mamba.partScales, 5, path + ".part_scales");

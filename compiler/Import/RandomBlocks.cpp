@@ -105,9 +105,7 @@ private:
 };
 
 /// Returns `unit` times 0.75 .. 1.25 by the low byte of `word`.
-float variedScale(float unit, uint64_t word) {
-  return unit * (0.75f + static_cast<float>(word & 0xff) * (0.5f / 255));
-}
+float variedScale(float unit, uint64_t word) { return unit * (0.75f + static_cast<float>(word & 0xff) * (0.5f / 255)); }
 
 /// As variedScale(), with a random sign.
 float signedScale(float unit, uint64_t word) { return (word & 0x100 ? -1.0f : 1.0f) * variedScale(unit, word); }
@@ -210,9 +208,11 @@ void fillRandomBlocks(Format format, const RandomRecipe &recipe, uint64_t first,
   case Format::Q5_1:
     return blocks(3, [u = unit(32)](BlockWords words, uint8_t *to) { offsetBlock(words, u, 15.5f, 20, to); });
   case Format::Q4_K:
-    return blocks(18, [u = unit(16, kSubscaleRms)](BlockWords words, uint8_t *to) { superBlock(words, u, 7.5f, 128, to); });
+    return blocks(18,
+                  [u = unit(16, kSubscaleRms)](BlockWords words, uint8_t *to) { superBlock(words, u, 7.5f, 128, to); });
   case Format::Q5_K:
-    return blocks(22, [u = unit(32, kSubscaleRms)](BlockWords words, uint8_t *to) { superBlock(words, u, 15.5f, 160, to); });
+    return blocks(
+        22, [u = unit(32, kSubscaleRms)](BlockWords words, uint8_t *to) { superBlock(words, u, 15.5f, 160, to); });
   case Format::Q6_K:
     return blocks(27, [u = unit(64, kSubscaleRms)](BlockWords words, uint8_t *to) { sixBitBlock(words, u, to); });
   }

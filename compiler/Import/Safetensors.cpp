@@ -174,7 +174,9 @@ llvm::Error HeaderParser::parseEntry(llvm::StringRef name) {
     return error;
   if (!entry.dtype || !hasShape || !hasOffsets)
     return diagnose(place, "tensor {0} has no '{1}'", quoted(name),
-                    !entry.dtype ? "dtype" : !hasShape ? "shape" : "data_offsets");
+                    !entry.dtype ? "dtype"
+                    : !hasShape  ? "shape"
+                                 : "data_offsets");
   if (llvm::Error error = checkEntry(entry))
     return error;
   entries.push_back(std::move(entry));
@@ -222,8 +224,8 @@ llvm::Error HeaderParser::checkTiling() {
 llvm::Expected<std::vector<TensorInfo>> HeaderParser::parse() {
   if (llvm::Error error = json.checkUtf8())
     return error;
-  llvm::Error error = json.object(
-      [&](llvm::StringRef name) { return name == "__metadata__" ? parseMetadata() : parseEntry(name); });
+  llvm::Error error =
+      json.object([&](llvm::StringRef name) { return name == "__metadata__" ? parseMetadata() : parseEntry(name); });
   if (error)
     return error;
   if (llvm::Error error = json.end())
@@ -269,8 +271,8 @@ namespace {
 
 /// Where the index puts each tensor.
 struct ShardMap {
-  llvm::StringMap<std::string> shardOf;                ///< tensor -> shard file name
-  std::map<std::string, std::string> placeOfShard;     ///< shard file name -> first place that names it
+  llvm::StringMap<std::string> shardOf;            ///< tensor -> shard file name
+  std::map<std::string, std::string> placeOfShard; ///< shard file name -> first place that names it
 };
 
 llvm::Error parseWeightMap(JsonCursor &json, ShardMap &map) {
@@ -278,7 +280,8 @@ llvm::Error parseWeightMap(JsonCursor &json, ShardMap &map) {
     std::string place = json.where(), shard;
     if (llvm::Error error = json.string(shard))
       return error;
-    bool leaves = llvm::is_contained(llvm::make_range(llvm::sys::path::begin(shard), llvm::sys::path::end(shard)), "..");
+    bool leaves =
+        llvm::is_contained(llvm::make_range(llvm::sys::path::begin(shard), llvm::sys::path::end(shard)), "..");
     if (shard.empty() || leaves || llvm::sys::path::is_absolute(shard) || shard.find('\0') != std::string::npos)
       return diagnose(place, "shard {0} of tensor {1} is not a file name beside the index", quoted(shard),
                       quoted(tensor));

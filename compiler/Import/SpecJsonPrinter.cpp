@@ -159,7 +159,7 @@ std::string describeSize(const ModelSpec &spec) {
     text += "parameters read per token: " + grouped(size.activeParameters) + "\n";
   for (Format format : {Format::F32, Format::F16, Format::BF16, Format::Q8_0, Format::Q4_0})
     text += llvm::formatv("bytes as {0}: {1}{2}\n", formatInfo(format).name, grouped(weightBytes(spec, format)),
-                          format == spec.dtype ? " (as stored)" : "");
+                          format == spec.dtype && !spec.quantization ? " (as stored)" : "");
   // 4 and 2: caches of f32 and of f16.
   text += llvm::formatv("cache bytes per position: {0} as f32, {1} as f16\n", grouped(4 * size.cacheElems),
                         grouped(2 * size.cacheElems));

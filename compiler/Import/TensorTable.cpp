@@ -25,7 +25,8 @@ struct Total {
 
 /// Returns `text` on one line: a name may hold any character.
 std::string oneLine(llvm::StringRef text) {
-  bool plain = std::all_of(text.bytes_begin(), text.bytes_end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  bool plain =
+      std::all_of(text.bytes_begin(), text.bytes_end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
   return plain ? text.str() : quoted(text);
 }
 
@@ -36,7 +37,8 @@ void printTensorTable(const Checkpoint &checkpoint, llvm::raw_ostream &os) {
   std::map<std::string, Total> totals;
   Total all;
   for (const TensorInfo &tensor : checkpoint.tensors()) {
-    rows.push_back({oneLine(tensor.name), tensor.typeName().str(), shapeText(tensor.shape), std::to_string(tensor.bytes)});
+    rows.push_back(
+        {oneLine(tensor.name), tensor.typeName().str(), shapeText(tensor.shape), std::to_string(tensor.bytes)});
     for (Total *total : {&totals[tensor.typeName().str()], &all}) {
       ++total->tensors;
       total->bytes += tensor.bytes;
@@ -54,7 +56,8 @@ void printTensorTable(const Checkpoint &checkpoint, llvm::raw_ostream &os) {
     os << llvm::left_justify(row.name, name) << "  " << llvm::left_justify(row.type, type) << "  "
        << llvm::left_justify(row.shape, shape) << "  " << llvm::right_justify(row.bytes, bytes) << '\n';
   for (const auto &[text, total] : totals)
-    os << llvm::formatv("{0}: {1} tensors, {2:F0} elements, {3} bytes\n", text, total.tensors, total.elems, total.bytes);
+    os << llvm::formatv("{0}: {1} tensors, {2:F0} elements, {3} bytes\n", text, total.tensors, total.elems,
+                        total.bytes);
   os << llvm::formatv("total: {0} tensors, {1:F0} elements, {2} bytes\n", all.tensors, all.elems, all.bytes);
 }
 

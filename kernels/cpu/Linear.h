@@ -69,14 +69,17 @@ MCC_INLINE void finishPanels(const Epilogue &epilogue, int64_t first, const F32x
 /// Weight panels [range) for exactly `tokens` rows, decoded in registers.
 template <class PanelFormat, int64_t tokens>
 MCC_VECTOR inline void multiplyDirect(const LinearLaunch &launch, Range range) {
-  // With several tokens there are sums enough in flight, and registers for no more.
-  constexpr int64_t wide = tokens == 1 ? PanelFormat::panelsInFlight : 2;
+  // Enough sums in flight to hide the latency of an addition, few enough for 16 registers of 256 bits.
+  constexpr int64_t inFlight = tokens == 1 ? PanelFormat::panelsInFlight : tokens == 2 ? 2 : 1;
+  constexpr int64_t wide = inFlight > 2 ? inFlight : 2; // a gate and its up panel are finished together
   const int64_t bytes = panelBytes<PanelFormat>(launch.cols);
   int64_t panel = range.begin;
   const auto take = [&]<int64_t panels>() __attribute__((always_inline)) {
+    constexpr int64_t step = panels < inFlight ? panels : inFlight;
     F32x16 sums[panels][tokens];
-    multiplyPacked<PanelFormat, panels, tokens>(launch.weight + panel * bytes, bytes, launch.x, launch.xStride,
-                                                launch.cols, sums);
+    for (int64_t p = 0; p < panels; p += step)
+      multiplyPacked<PanelFormat, step, tokens>(launch.weight + (panel + p) * bytes, bytes, launch.x, launch.xStride,
+                                                launch.cols, sums + p);
     finishPanels<panels, tokens>(launch.epilogue, panel, sums);
     panel += panels;
   };

@@ -14,7 +14,7 @@ namespace mcc::cpu {
 /// Reads every weight once. Used for few tokens.
 template <class PanelFormat, int64_t panels, int64_t tokens>
 MCC_VECTOR inline void multiplyPacked(const uint8_t *weights, int64_t panelBytes, const float *x, int64_t xStride,
-                                      int64_t cols, F32x16 (&sums)[panels][tokens]) {
+                                      int64_t cols, F32x16 (*sums)[tokens]) {
   using Group = decltype(PanelFormat::load(nullptr, 0));
   constexpr int64_t groupCols = PanelFormat::groupCols, stepCols = PanelFormat::stepCols;
   F32x16 acc[panels][tokens] = {};

@@ -159,9 +159,9 @@ void blockQ2_0(const uint8_t *in, float *out) {
 }
 
 const StoredFormat kStoredFormats[] = {
-    {"q2_k", 10, 256, 84, blockQ2_K},     {"q3_k", 11, 256, 110, blockQ3_K},   {"iq4_nl", 20, 32, 18, blockIq4Nl},
-    {"iq4_xs", 23, 256, 136, blockIq4Xs}, {"tq1_0", 34, 256, 54, blockTq1_0},  {"tq2_0", 35, 256, 66, blockTq2_0},
-    {"mxfp4", 39, 32, 17, blockMxfp4},    {"nvfp4", 40, 64, 36, blockNvfp4},   {"q1_0", 41, 128, 18, blockQ1_0},
+    {"q2_k", 10, 256, 84, blockQ2_K},     {"q3_k", 11, 256, 110, blockQ3_K},  {"iq4_nl", 20, 32, 18, blockIq4Nl},
+    {"iq4_xs", 23, 256, 136, blockIq4Xs}, {"tq1_0", 34, 256, 54, blockTq1_0}, {"tq2_0", 35, 256, 66, blockTq2_0},
+    {"mxfp4", 39, 32, 17, blockMxfp4},    {"nvfp4", 40, 64, 36, blockNvfp4},  {"q1_0", 41, 128, 18, blockQ1_0},
     {"q2_0", 42, 64, 18, blockQ2_0},
 };
 

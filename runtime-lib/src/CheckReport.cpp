@@ -56,9 +56,9 @@ std::string describeReport(const CheckReport &report, const std::string &path, c
 
 static nlohmann::ordered_json differenceToJson(const LogitDifference &difference) {
   nlohmann::ordered_json object;
-  object["greatest_difference"] = difference.greatest;
+  object["greatestDifference"] = difference.greatest;
   object["index"] = difference.index;
-  object["within_tolerance"] = difference.within;
+  object["withinTolerance"] = difference.within;
   return object;
 }
 
@@ -80,9 +80,9 @@ nlohmann::ordered_json reportToJson(const CheckReport &report) {
         item["margin"] = *sequence.margin;
     }
     if (sequence.lastLogits)
-      item["last_logits"] = differenceToJson(*sequence.lastLogits);
+      item["lastLogits"] = differenceToJson(*sequence.lastLogits);
     if (!sequence.textFaults.empty())
-      item["text_faults"] = sequence.textFaults;
+      item["textFaults"] = sequence.textFaults;
     object["sequences"].push_back(std::move(item));
   }
   if (report.logits)

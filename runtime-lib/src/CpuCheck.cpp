@@ -39,7 +39,7 @@ Status checkCpu(const MccModel &model) {
   }
   if (missing.empty() && unknown.empty())
     return {};
-  const std::string target = infoText(model, "target_cpu").value_or("another processor");
+  const std::string target = infoText(model, "targetCpu").value_or("another processor");
   std::string fact = concat("error: this program was compiled for the CPU '", target, "'; this one ");
   fact += missing.empty() ? concat("cannot be tested for: ", unknown) : concat("lacks: ", missing);
   return Failure{fact + "; compile the model again with --target-cpu=native on this machine, or name its CPU there"};

@@ -17,18 +17,14 @@ nlohmann::ordered_json describeModel(const MccModel &model) {
   nlohmann::ordered_json info = nlohmann::ordered_json::parse(model.info, nullptr, /*allow_exceptions=*/false);
   if (!info.is_object())
     info = nlohmann::ordered_json::object();
-  nlohmann::ordered_json &limits = info["limits"];
-  limits["context"] = model.context;
-  limits["chunk"] = model.chunk;
-  limits["vocabulary"] = model.vocabulary;
-  limits["weights_bytes"] = model.blobBytes;
-  limits["cache_bytes"] = model.cacheBytes;
-  limits["arena_bytes"] = model.arenaBytes;
-  limits["scratch_bytes_per_thread"] = model.scratchBytes;
-  info["weights_id"] = hex(model.blobId);
-  info["cpu_features"] = model.cpuFeatures;
-  info["bos_token"] = model.bosToken;
-  info["eos_tokens"] = std::vector<int32_t>(model.eosTokens, model.eosTokens + model.eosCount);
+  info["context"] = model.context;
+  info["chunk"] = model.chunk;
+  info["vocabulary"] = model.vocabulary;
+  info["bos"] = model.bosToken;
+  info["eos"] = std::vector<int32_t>(model.eosTokens, model.eosTokens + model.eosCount);
+  info["weights"] = {{"id", hex(model.blobId)}, {"bytes", model.blobBytes}};
+  info["memory"] = {{"arena", model.arenaBytes}, {"cache", model.cacheBytes}, {"scratchPerThread", model.scratchBytes}};
+  info["cpuFeatures"] = model.cpuFeatures;
   return info;
 }
 

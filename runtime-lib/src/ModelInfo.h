@@ -13,7 +13,7 @@ namespace mcc::runtime {
 /// Returns the text field `key` of the model's info object, where there is one.
 std::optional<std::string> infoText(const MccModel &model, const char *key);
 
-/// Returns the object that --info prints: the compiler's info with the sizes and limits of the program under "limits".
+/// Returns the object that --info prints: the compiler's info with the sizes and limits that the program has.
 nlohmann::ordered_json describeModel(const MccModel &model);
 
 } // namespace mcc::runtime

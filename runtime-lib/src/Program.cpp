@@ -18,8 +18,8 @@ static int printText(const std::string &text) {
 }
 
 static std::string versionText(const MccModel &model) {
-  return concat(infoText(model, "name").value_or("model"), ", compiled by mcc ",
-                infoText(model, "mcc").value_or("of an unknown version"), "; runtime ", MCC_VERSION, ", ABI ",
+  return concat(infoText(model, "family").value_or("unnamed"), " model compiled by ",
+                infoText(model, "compiler").value_or("an unknown compiler"), "; runtime ", MCC_VERSION, ", ABI ",
                 MCC_ABI_VERSION, "\n");
 }
 

@@ -17,8 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   const uint8_t *next = data + 8 + llvm::support::endian::read64le(data);
   for (const TensorInfo &tensor : *tensors) {
-    bool rightSize = !tensor.otherType.empty() ||
-                     static_cast<uint64_t>(formatBytes(tensor.format, tensor.elems())) == tensor.bytes;
+    bool rightSize =
+        !tensor.otherType.empty() || static_cast<uint64_t>(formatBytes(tensor.format, tensor.elems())) == tensor.bytes;
     if (tensor.data != next || !rightSize)
       std::abort();
     next += tensor.bytes;

@@ -86,10 +86,10 @@ TEST_CASE("q5_0, q5_1, q8_0") {
 TEST_CASE("q4_k and q5_k: six-bit scales in two places") {
   std::vector<uint8_t> block(144);
   block[1] = block[3] = kOneHigh;
-  block[4 + 1] = 0x80 | 5;  // scale of sub-block 1; two high bits of scale 5
-  block[4 + 5] = 0x40 | 7;  // min of sub-block 1; two high bits of min 5
-  block[4 + 9] = 0x32;      // low bits of scale 5 (2) and min 5 (3)
-  block[16 + 3] = 0xa0;     // element 3 of sub-block 1
+  block[4 + 1] = 0x80 | 5;   // scale of sub-block 1; two high bits of scale 5
+  block[4 + 5] = 0x40 | 7;   // min of sub-block 1; two high bits of min 5
+  block[4 + 9] = 0x32;       // low bits of scale 5 (2) and min 5 (3)
+  block[16 + 3] = 0xa0;      // element 3 of sub-block 1
   block[16 + 64 + 4] = 0x90; // element 4 of sub-block 5
   std::vector<float> values = dequantized(Format::Q4_K, block);
   CHECK(values[32 + 3] == 5 * 10 - 7);
@@ -105,7 +105,7 @@ TEST_CASE("q4_k and q5_k: six-bit scales in two places") {
 TEST_CASE("q6_k: signed scales") {
   std::vector<uint8_t> block(210);
   block[209] = kOneHigh;
-  block[192 + 8 + 7] = 0xfe; // -2: scale of the last 16 elements
+  block[192 + 8 + 7] = 0xfe;  // -2: scale of the last 16 elements
   block[64 + 32 + 31] = 0x50; // high nibble: element 31 of group 3 in the second half
   block[128 + 32 + 31] = 0xc0;
   std::vector<float> values = dequantized(Format::Q6_K, block);
@@ -131,11 +131,11 @@ TEST_CASE("formats without kernels: one block each by hand") {
 
   block = std::vector<uint8_t>(110);
   block[109] = kOneHigh;
-  block[96 + 1] = 0x70;                 // low nibble of scale 9 ...
-  block[96 + 8 + 1] = 0x30;             // ... and its high bits: 55 - 32
-  block[32 + 32 + 16] = 0x02;           // element 0 of sub-block 9
+  block[96 + 1] = 0x70;       // low nibble of scale 9 ...
+  block[96 + 8 + 1] = 0x30;   // ... and its high bits: 55 - 32
+  block[32 + 32 + 16] = 0x02; // element 0 of sub-block 9
   CHECK(values("q3_k", block)[9 * 16] == 23 * (2 - 4));
-  block[16] = 0x10;                     // its third bit: the fifth run of 32
+  block[16] = 0x10; // its third bit: the fifth run of 32
   CHECK(values("q3_k", block)[9 * 16] == 23 * 2);
 
   CHECK(values("iq4_nl", {0, kOneHigh, 0xf0})[0] == -127);

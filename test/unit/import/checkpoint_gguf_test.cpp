@@ -51,7 +51,8 @@ TEST_CASE("gguf: typed metadata") {
       ggufEntry("f64", 12, bytesOf(0.25)),
       ggufEntry("yes", 7, bytesOf<uint8_t>(1)),
       ggufEntry("text", 8, ggufString("héllo")),
-      ggufEntry("words", 9, bytesOf<uint32_t>(8) + bytesOf<uint64_t>(3) + ggufString("a") + ggufString("") + ggufString("bc")),
+      ggufEntry("words", 9,
+                bytesOf<uint32_t>(8) + bytesOf<uint64_t>(3) + ggufString("a") + ggufString("") + ggufString("bc")),
       ggufEntry("ints", 9, bytesOf<uint32_t>(5) + bytesOf<uint64_t>(2) + bytesOf<int32_t>(-1) + bytesOf<int32_t>(7)),
       ggufEntry("floats", 9, bytesOf<uint32_t>(6) + bytesOf<uint64_t>(1) + bytesOf(1.5f)),
   };
@@ -86,7 +87,8 @@ TEST_CASE("gguf: typed metadata") {
   CHECK(messageOf(file.getInt("ints")) == "f: error: key 'ints' is array of 2 i32; an integer below 2^63 is needed");
   CHECK(messageOf(file.getBool("u8")) == "f: error: key 'u8' is u8; bool is needed");
   CHECK(messageOf(file.getStrings("ints")) == "f: error: key 'ints' is array of 2 i32; an array of string is needed");
-  CHECK(messageOf(file.getNumbers("words")) == "f: error: key 'words' is array of 3 string; an array of numbers is needed");
+  CHECK(messageOf(file.getNumbers("words")) ==
+        "f: error: key 'words' is array of 3 string; an array of numbers is needed");
   CHECK(messageOf(file.requireFloat("yes")) == "f: error: key 'yes' is bool; a number is needed");
 }
 
@@ -119,7 +121,8 @@ TEST_CASE("gguf: types without a kernel are read as f32") {
   TempDirectory directory;
   GgufBuilder builder = withTensor(ggufTensor("t", {64, 2}, 42, 0), 0);
   // Two rows of one q2_0 block each, d = 1 and 2: every element is the bit pair less one.
-  builder.data = std::string("\x00\x3c", 2) + std::string(16, '\xe4') + std::string("\x00\x40", 2) + std::string(16, '\xff');
+  builder.data =
+      std::string("\x00\x3c", 2) + std::string(16, '\xe4') + std::string("\x00\x40", 2) + std::string(16, '\xff');
   builder.data.resize(64);
   auto opened = openGguf(directory.write("m.gguf", builder.text()));
   REQUIRE_MESSAGE(static_cast<bool>(opened), messageOf(std::move(opened)));
@@ -165,8 +168,10 @@ TEST_CASE("gguf: metadata that lies") {
   CHECK(message(ggufEntry("k", 0, "\1")) == "");
   CHECK(message(ggufEntry("", 0, "\1")) == "f: error: metadata entry 0 has an empty key");
   CHECK(message(ggufEntry("k", 13, "\1")) == "f: error: key 'k' has value type 13; types are 0 to 12");
-  CHECK(holds(message(ggufEntry("k", 8, bytesOf<uint64_t>(1ull << 62))), "string 0 of key 'k' is stated to have 4611686018427387904 bytes"));
-  CHECK(holds(message(bytesOf<uint64_t>(~0ull) + "keykeykey"), "the key of metadata entry 0 is stated to have 18446744073709551615 bytes"));
+  CHECK(holds(message(ggufEntry("k", 8, bytesOf<uint64_t>(1ull << 62))),
+              "string 0 of key 'k' is stated to have 4611686018427387904 bytes"));
+  CHECK(holds(message(bytesOf<uint64_t>(~0ull) + "keykeykey"),
+              "the key of metadata entry 0 is stated to have 18446744073709551615 bytes"));
   auto array = [](uint32_t type, uint64_t count, const std::string &rest) {
     return ggufEntry("k", 9, bytesOf(type) + bytesOf(count) + rest);
   };
@@ -199,10 +204,14 @@ TEST_CASE("gguf: tensors that lie") {
   CHECK(message(ggufTensor("", {32}, kF32, 0), 128) == "f: error: tensor 0 has an empty name");
   CHECK(holds(message(ggufTensor(std::string(64, 'n'), {32}, kF32, 0), 128), "its name has 64 bytes; GGUF allows 63"));
   CHECK(message(ggufTensor(std::string(63, 'n'), {32}, kF32, 0), 128) == "");
-  CHECK(message(ggufTensor("t", {1, 1, 1, 1, 1}, kF32, 0), 128) == "f: tensor 't': error: has 5 dimensions; GGUF allows 4");
-  CHECK(message(ggufTensor("t", {-1}, kF32, 0), 128) == "f: tensor 't': error: dimension 0 is -1; it must be 0 or more");
-  CHECK(holds(message(ggufTensor("t", {1ll << 33, 1ll << 33}, kF32, 0), 128), "first 2 dimensions multiply to more than 2^63-1"));
-  CHECK(holds(message(ggufTensor("t", {std::numeric_limits<int64_t>::max()}, kF32, 0), 128), "take more than 2^64-1 bytes"));
+  CHECK(message(ggufTensor("t", {1, 1, 1, 1, 1}, kF32, 0), 128) ==
+        "f: tensor 't': error: has 5 dimensions; GGUF allows 4");
+  CHECK(message(ggufTensor("t", {-1}, kF32, 0), 128) ==
+        "f: tensor 't': error: dimension 0 is -1; it must be 0 or more");
+  CHECK(holds(message(ggufTensor("t", {1ll << 33, 1ll << 33}, kF32, 0), 128),
+              "first 2 dimensions multiply to more than 2^63-1"));
+  CHECK(holds(message(ggufTensor("t", {std::numeric_limits<int64_t>::max()}, kF32, 0), 128),
+              "take more than 2^64-1 bytes"));
   CHECK(message(ggufTensor("t", {33}, kQ4_0, 0), 128) ==
         "f: tensor 't': error: its rows have 33 elements; q4_0 comes in blocks of 32");
   CHECK(message(ggufTensor("t", {32}, 4, 0), 128) == "f: tensor 't': error: has ggml type 4, which is none");
@@ -227,8 +236,9 @@ TEST_CASE("gguf: a header without data is listed, and has no data") {
 
 TEST_CASE("gguf: every truncation of a good file is refused or a bare header") {
   GgufBuilder builder = withTensor(ggufTensor("t", {8}, kF32, 0), 32);
-  builder.entries = {ggufEntry("words", 9, bytesOf<uint32_t>(8) + bytesOf<uint64_t>(2) + ggufString("abc") + ggufString("d")),
-                     ggufEntry("n", 4, bytesOf<uint32_t>(1))};
+  builder.entries = {
+      ggufEntry("words", 9, bytesOf<uint32_t>(8) + bytesOf<uint64_t>(2) + ggufString("abc") + ggufString("d")),
+      ggufEntry("n", 4, bytesOf<uint32_t>(1))};
   std::string text = builder.text();
   for (size_t size = 0; size < text.size(); ++size) {
     std::string cut = text.substr(0, size);

@@ -27,7 +27,8 @@ TEST_CASE("mapped file: refusals name the path") {
   CHECK(messageOf(MappedFile::open(absent)) == absent + ": error: no such file");
   CHECK(messageOf(MappedFile::open(empty)) == empty + ": error: is empty (0 bytes)");
   CHECK(messageOf(MappedFile::open(fifo)) == fifo + ": error: is not a regular file; it cannot be mapped");
-  CHECK(messageOf(MappedFile::open(directory.path())) == directory.path() + ": error: is a directory; a file is needed here");
+  CHECK(messageOf(MappedFile::open(directory.path())) ==
+        directory.path() + ": error: is a directory; a file is needed here");
   auto file = MappedFile::open(directory.write("f", "hello"));
   REQUIRE(static_cast<bool>(file));
   CHECK((*file)->size() == 5);

@@ -140,7 +140,8 @@ TEST_CASE("one model in several forms") {
     REQUIRE_MESSAGE(static_cast<bool>(opened), messageOf(std::move(opened)));
     return std::move(*opened);
   };
-  auto plain = open("hf-f32"), sharded = open("hf-bf16-sharded3"), half = open("hf-f16-untied"), gguf = open("stories260K.gguf");
+  auto plain = open("hf-f32"), sharded = open("hf-bf16-sharded3"), half = open("hf-f16-untied"),
+       gguf = open("stories260K.gguf");
   const char *name = "model.layers.1.mlp.down_proj.weight";
   const TensorInfo *exact = plain->find(name), *rounded = sharded->find(name), *halved = half->find(name);
   const TensorInfo *other = gguf->find("blk.1.ffn_down.weight");

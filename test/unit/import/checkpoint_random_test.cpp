@@ -127,7 +127,8 @@ TEST_CASE("random: embeddings, norms and biases by role") {
   CHECK(moments(*checkpoint, "n").deviation == doctest::Approx(0.1).epsilon(0.05));
   CHECK(moments(*checkpoint, "b").deviation == doctest::Approx(0.02).epsilon(0.05));
   required.pop_back(); // tied: the embedding is the head
-  CHECK(moments(*randomCheckpoint(5, Format::BF16, required), "e").deviation == doctest::Approx(1.0 / 16).epsilon(0.02));
+  CHECK(moments(*randomCheckpoint(5, Format::BF16, required), "e").deviation ==
+        doctest::Approx(1.0 / 16).epsilon(0.02));
 }
 
 TEST_CASE("random: rows that are no whole blocks take another format") {
@@ -140,11 +141,8 @@ TEST_CASE("random: rows that are no whole blocks take another format") {
 TEST_CASE("random: the bytes are the same on every machine") {
   // Recorded once: XXH3 of the bytes. A change here changes every benchmark's weights.
   const std::pair<Format, uint64_t> recorded[] = {
-      {Format::F32, 1437580768802704301u},
-      {Format::F16, 16300842612731414580u},
-      {Format::Q4_0, 9668286226867019399u},
-      {Format::Q4_K, 18226483076880463858u},
-      {Format::Q6_K, 159569980138353607u},
+      {Format::F32, 1437580768802704301u},   {Format::F16, 16300842612731414580u}, {Format::Q4_0, 9668286226867019399u},
+      {Format::Q4_K, 18226483076880463858u}, {Format::Q6_K, 159569980138353607u},
   };
   for (auto [format, digest] : recorded) {
     CAPTURE(formatInfo(format).name);

@@ -111,8 +111,7 @@ TEST_CASE("safetensors: tensors tile the data") {
                         data);
   };
   CHECK(two(4, 8, "01234567") == "");
-  CHECK(two(3, 8, "01234567") ==
-        "f: tensor 'b': error: begins at data byte 3, inside tensor 'a', which ends at 4");
+  CHECK(two(3, 8, "01234567") == "f: tensor 'b': error: begins at data byte 3, inside tensor 'a', which ends at 4");
   CHECK(two(5, 8, "01234567") == "f: tensor 'b': error: begins at data byte 5; bytes 4 to 5 belong to no tensor");
   CHECK(two(4, 8, "0123456789") == "f: error: has 10 bytes of data; its tensors take 8");
 }
@@ -121,7 +120,8 @@ TEST_CASE("safetensors: shards") {
   TempDirectory directory;
   std::string a = safetensors("{" + entry("a", "U8", "[4]", 0, 4) + "}", "aaaa");
   std::string b = safetensors("{" + entry("b", "U8", "[4]", 0, 4) + "}", "bbbb");
-  std::string both = safetensors("{" + entry("a", "U8", "[4]", 0, 4) + "," + entry("b", "U8", "[4]", 4, 8) + "}", "aaaabbbb");
+  std::string both =
+      safetensors("{" + entry("a", "U8", "[4]", 0, 4) + "," + entry("b", "U8", "[4]", 4, 8) + "}", "aaaabbbb");
   directory.write("1.safetensors", a);
   directory.write("2.safetensors", b);
   directory.write("both.safetensors", both);
@@ -130,7 +130,9 @@ TEST_CASE("safetensors: shards") {
   };
   std::string where = directory.path("i.safetensors.index.json");
 
-  CHECK(message("{\"metadata\":{\"total_size\":8},\n\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}") == "");
+  CHECK(
+      message("{\"metadata\":{\"total_size\":8},\n\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}") ==
+      "");
   auto opened = openSafetensorsIndex(where);
   REQUIRE(static_cast<bool>(opened));
   CHECK((*opened)->find("b")->file == directory.path("2.safetensors"));
@@ -149,5 +151,6 @@ TEST_CASE("safetensors: shards") {
   CHECK(holds(message("{\"weight_map\":{\"a\":\"/1.safetensors\"}}"), "is not a file name beside the index"));
   CHECK(holds(message("{\"weight_map\":{}}"), "'weight_map' is empty"));
   CHECK(holds(message("{\"weights\":{}}"), "has no 'weight_map'"));
-  CHECK(holds(message("{\"weight_map\":{\"a\":\"1.safetensors\",\n\"a\":\"1.safetensors\"}}"), ":2:1: error: key 'a' occurs twice"));
+  CHECK(holds(message("{\"weight_map\":{\"a\":\"1.safetensors\",\n\"a\":\"1.safetensors\"}}"),
+              ":2:1: error: key 'a' occurs twice"));
 }

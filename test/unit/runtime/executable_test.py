@@ -7,6 +7,7 @@ Expected tokens come from the plain model below, not from the executable.
 import json
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -348,6 +349,96 @@ class Weights(Case):
         self.assertEqual(result.stdout, expected)
 
 
+def byte_alphabet():
+    """Returns the byte of every character that byte-level vocabularies write it as."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(FOLDER, "speaking")), "needs the compiler's tokenizer importer")
+class Text(Case):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bytes.tokenizer.json")) as file:
+            vocabulary = json.load(file)["model"]["vocab"]
+        alphabet = byte_alphabet()
+        cls.bytes = {number: bytes([alphabet[text]]) for text, number in vocabulary.items() if len(text) == 1}
+        cls.ids = {byte: number for number, byte in cls.bytes.items()}
+
+    def encode(self, text, special=True):
+        return [0] * special + [self.ids[bytes([byte])] for byte in text.encode()]
+
+    def decode(self, ids):
+        return b"".join(self.bytes.get(number, b"") for number in ids).decode("utf-8", "replace")
+
+    def continuation(self, text, count, special=True):
+        return self.decode(greedy(self.encode(text, special), count)[0])
+
+    def test_text(self):
+        seen = ""
+        for prompt in ("h", "one two", "é 語 😀", "", "a\nb"):
+            result = run(prompt, "-n", "20", "--ignore-eos", program="speaking")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout, self.continuation(prompt, 20) + "\n")
+            seen += result.stdout
+            answer = json.loads(run(prompt, "-n", "20", "--ignore-eos", "--json", program="speaking").stdout)
+            self.assertEqual((answer["prompt"], answer["text"] + "\n"), (self.encode(prompt), result.stdout))
+        # The model babbles bytes: pieces of characters have to occur for the test to mean anything.
+        self.assertIn("\N{REPLACEMENT CHARACTER}", seen)
+
+    def test_no_special(self):
+        result = run("one", "-n", "9", "--ignore-eos", "--no-special", program="speaking")
+        self.assertEqual(result.stdout, self.continuation("one", 9, special=False) + "\n")
+        self.assertRefused(run("", "--no-special", program="speaking"), "the prompt has no tokens")
+
+    def test_standard_input(self):
+        for given, prompt in (("one\n", "one"), ("one", "one"), ("one\n\n", "one\n"), ("", "")):
+            result = run("-", "-n", "9", "--ignore-eos", program="speaking", input=given)
+            self.assertEqual(result.stdout, self.continuation(prompt, 9) + "\n")
+
+    def test_every_write_is_whole_characters(self):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            subprocess.run([os.path.join(FOLDER, "speaking"), "語é", "-n", "30", "--ignore-eos"],
+                           stdout=theirs, check=True, timeout=60)
+            theirs.close()
+            pieces = []
+            while piece := ours.recv(1 << 16):
+                pieces.append(piece.decode("utf-8"))
+        self.assertEqual("".join(pieces), self.continuation("語é", 30) + "\n")
+        self.assertGreater(len(pieces), 10)
+
+    def test_prompts(self):
+        path = self.write("p.jsonl", '"one"\n{"prompt": "\\u8a9e", "n": 4}\n')
+        lines = [json.loads(line) for line in
+                 run("--prompts", path, "-n", "6", "--ignore-eos", program="speaking").stdout.splitlines()]
+        self.assertEqual([line["text"] for line in lines], [self.continuation("one", 6), self.continuation("語", 4)])
+
+    def test_check_of_texts(self):
+        prompt = self.encode("one two")
+        expect, margin = greedy(prompt, 12)
+        sequence = {"text": "one two", "prompt": prompt, "expect": expect, "margin": margin,
+                    "expect_text": self.decode(expect)}
+        result = run("--check", self.write("g.json", json.dumps({"sequences": [sequence]})), program="speaking")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        for key, fault in (("text", "the text encodes to 0,"), ("expect_text", "the expected ids decode to")):
+            other = dict(sequence, **{key: "one twa"})
+            result = run("--check", self.write("g.json", json.dumps({"sequences": [other]})), program="speaking")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("sequences[0]: wrong text: " + fault, result.stdout)
+        unchecked = run("--check", self.path("g.json"))
+        self.assertEqual(unchecked.returncode, 0)
+        self.assertIn("texts: not checked, this model has no tokenizer", unchecked.stdout)
+
+    def test_bytes_that_are_no_text(self):
+        path = self.write("noise", bytes(range(128, 256)))
+        with open(path, "rb") as noise:
+            result = run("-", "-n", "3", program="speaking", stdin=noise)
+        self.assertIn(result.returncode, (0, 1))
+        self.assertLessEqual(result.stderr.count("\n"), 1)
+
+
 class Usage(Case):
     def test_usage_errors(self):
         for arguments, text in (((), "no prompt"), (("--token", "1"), "did you mean '--tokens'?"),
@@ -367,9 +458,9 @@ class Usage(Case):
                        "--stats", "--version", "--help"):
             self.assertIn("  " + option, help_text)
         self.assertTrue(all(len(line) <= 100 for line in help_text.splitlines()))
-        self.assertRegex(run("--version").stdout, r"^fake, compiled by mcc 0.1.0; runtime \d+\.\d+\.\d+, ABI \d+\n$")
+        self.assertRegex(run("--version").stdout, r"^fake model compiled by mcc 0.1.0; runtime \d+\.\d+\.\d+, ABI \d+\n$")
         info = json.loads(run("--info").stdout)
-        self.assertEqual((info["name"], info["limits"]["context"], info["eos_tokens"]), ("fake", CONTEXT, [END]))
+        self.assertEqual((info["family"], info["context"], info["eos"]), ("fake", CONTEXT, [END]))
 
     def test_dash_dash(self):
         self.assertRefused(run("--", "--info"), "no tokenizer")
