@@ -1,4 +1,5 @@
-// GGUF metadata -> ModelSpec. An architecture is a row of a table; what a file leaves open is answered by which tensors it has.
+// GGUF metadata -> ModelSpec. An architecture is a row of a table; what a file leaves open is answered by which tensors
+// it has.
 //
 // Facts of the format that matter here: the rows of q and k of architecture `llama` (Mistral and Mixtral included) are
 // permuted, so that adjacent dimensions rotate together; the others keep Hugging Face's order. Llama 3's frequency
@@ -105,13 +106,17 @@ private:
   }
 
   void nameTensors() {
-    spec.tensors = {{"embedding", "token_embd.weight"},
-                    {"final_norm", "output_norm.weight"},
-                    {"head", "output.weight"}};
-    static constexpr std::pair<llvm::StringRef, llvm::StringRef> layerNames[] = {
-        {"attention_norm", "attn_norm"}, {"q", "attn_q"},       {"k", "attn_k"},       {"v", "attn_v"},
-        {"o", "attn_output"},            {"mlp_norm", "ffn_norm"}, {"gate", "ffn_gate"}, {"up", "ffn_up"},
-        {"down", "ffn_down"}};
+    spec.tensors = {
+        {"embedding", "token_embd.weight"}, {"final_norm", "output_norm.weight"}, {"head", "output.weight"}};
+    static constexpr std::pair<llvm::StringRef, llvm::StringRef> layerNames[] = {{"attention_norm", "attn_norm"},
+                                                                                 {"q", "attn_q"},
+                                                                                 {"k", "attn_k"},
+                                                                                 {"v", "attn_v"},
+                                                                                 {"o", "attn_output"},
+                                                                                 {"mlp_norm", "ffn_norm"},
+                                                                                 {"gate", "ffn_gate"},
+                                                                                 {"up", "ffn_up"},
+                                                                                 {"down", "ffn_down"}};
     for (auto [role, name] : layerNames)
       nameLayerTensor(role, name);
   }
@@ -190,8 +195,8 @@ private:
       rope.factor = 1;
     } else {
       static constexpr llvm::StringRef known[] = {"none", "linear", "yarn"};
-      refuse(key("rope.scaling.type"), "is {0}, which is not supported; known are {1}{2}", quoteJson(type), quotedList(known),
-             suggestName(type, known));
+      refuse(key("rope.scaling.type"), "is {0}, which is not supported; known are {1}{2}", quoteJson(type),
+             quotedList(known), suggestName(type, known));
     }
     readDivisors(rope);
     return rope;
@@ -215,9 +220,10 @@ private:
     if (!tensor)
       return;
     std::string where = file.path() + ": tensor 'rope_freqs.weight'";
-    if (tensor->format != Format::F32 || !tensor->otherType.empty() || tensor->shape.size() != 1 || tensor->shape[0] > (1 << 16))
-      return fail(diagnose(where, "has type {0} and shape {1}; expected f32 and one divisor per rotated pair", tensor->typeName(),
-                           shapeText(tensor->shape)));
+    if (tensor->format != Format::F32 || !tensor->otherType.empty() || tensor->shape.size() != 1 ||
+        tensor->shape[0] > (1 << 16))
+      return fail(diagnose(where, "has type {0} and shape {1}; expected f32 and one divisor per rotated pair",
+                           tensor->typeName(), shapeText(tensor->shape)));
     if (tensor->absent)
       return fail(diagnose(where, "has no data; the frequencies depend on it"));
     std::vector<float> values(tensor->shape[0]);
@@ -278,8 +284,8 @@ llvm::Expected<ModelSpec> readGgufSpec(const Checkpoint &checkpoint) {
     if (arch.name == *name)
       return Reader(checkpoint, *file, arch).run();
   std::vector<llvm::StringRef> known = knownGgufArchitectures();
-  return diagnose(file->path(), "key 'general.architecture' is {0}, which is not supported; known are {1}{2}", quoteJson(*name),
-                  quotedList(known), suggestName(*name, known));
+  return diagnose(file->path(), "key 'general.architecture' is {0}, which is not supported; known are {1}{2}",
+                  quoteJson(*name), quotedList(known), suggestName(*name, known));
 }
 
 } // namespace mcc

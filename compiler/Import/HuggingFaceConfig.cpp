@@ -26,7 +26,8 @@ static llvm::Expected<const Family *> chooseFamily(const JsonDocument &config) {
   if (!type)
     return diagnose(config.where(config.root), "field 'model_type' is missing; known are {0}", quotedList(known));
   if (!type->value.isString())
-    return diagnose(config.where(type->value), "field 'model_type' is {0}; expected a string", config.quoted(type->value));
+    return diagnose(config.where(type->value), "field 'model_type' is {0}; expected a string",
+                    config.quoted(type->value));
   if (const Family *family = findFamily(type->value.string))
     return family;
   return diagnose(config.where(type->value), "field 'model_type' is {0}, which is not supported; known are {1}{2}",

@@ -16,8 +16,8 @@ namespace mcc {
 /// can and is not understood is an error at file:line:column. The result has no problem (see findProblem).
 llvm::Expected<ModelSpec> readHuggingFaceConfig(const JsonDocument &config, const JsonDocument *generation = nullptr);
 
-/// Published checkpoints may leave out the base model's prefix ("transformer.", "model."). Where `has` knows the embedding
-/// only by its name without the prefix, removes the prefix from every name of `spec`.
+/// Published checkpoints may leave out the base model's prefix ("transformer.", "model."). Where `has` knows the
+/// embedding only by its name without the prefix, removes the prefix from every name of `spec`.
 void fitTensorPrefix(ModelSpec &spec, llvm::function_ref<bool(llvm::StringRef name)> has);
 
 /// Returns every `model_type` that is understood, sorted, aliases included.

@@ -125,8 +125,8 @@ private:
     require(block.mlp.width == 0 || !block.moe, path + ".moe", "is given beside an 'mlp' that is not empty");
     if (block.moe)
       checkMoe(*block.moe, path + ".moe");
-    require(block.residual == Residual::Serial || !(block.normAfterResidual || block.residualFromNorm), path + ".residual",
-            "is not \"serial\", as 'norm_after_residual' and 'residual_from_norm' need");
+    require(block.residual == Residual::Serial || !(block.normAfterResidual || block.residualFromNorm),
+            path + ".residual", "is not \"serial\", as 'norm_after_residual' and 'residual_from_norm' need");
   }
 
   void checkAttention(const AttentionSpec &attention, const std::string &path) {
@@ -166,8 +166,8 @@ private:
     bool needsContext = rope.scaling != Scaling::None && rope.scaling != Scaling::Linear;
     inRange(rope.originalContext, needsContext ? 1 : 0, path + ".original_context", int64_t(1) << 40);
     if (rope.scaling == Scaling::Llama3 && !(rope.highFreqFactor > rope.lowFreqFactor && rope.lowFreqFactor > 0))
-      report(path + ".high_freq_factor", "is {0}; 'low_freq_factor' is {1}, not less",
-             printNumber(rope.highFreqFactor), printNumber(rope.lowFreqFactor));
+      report(path + ".high_freq_factor", "is {0}; 'low_freq_factor' is {1}, not less", printNumber(rope.highFreqFactor),
+             printNumber(rope.lowFreqFactor));
     if (rope.scaling == Scaling::Yarn && !(rope.betaFast >= rope.betaSlow && rope.betaSlow > 0))
       report(path + ".beta_fast", "is {0}; 'beta_slow' is {1}, more than that", printNumber(rope.betaFast),
              printNumber(rope.betaSlow));
@@ -189,8 +189,8 @@ private:
     inRange(latent.ropeDim, 0, path + ".rope_dim", 1 << 16);
     inRange(latent.valueDim, 1, path + ".value_dim", 1 << 16);
     if (!problem && latent.nopeDim + latent.ropeDim != attention.headDim)
-      report(path + ".nope_dim", "is {0} and 'rope_dim' is {1}; their sum is not the attention's 'head_dim' {2}", latent.nopeDim,
-             latent.ropeDim, attention.headDim);
+      report(path + ".nope_dim", "is {0} and 'rope_dim' is {1}; their sum is not the attention's 'head_dim' {2}",
+             latent.nopeDim, latent.ropeDim, attention.headDim);
     if (attention.rope && attention.rope->dims != latent.ropeDim)
       report(path + ".rope_dim", "is {0}; the rope's 'dims' is {1}", latent.ropeDim, attention.rope->dims);
     require(attention.qkvLayout == QkvLayout::Separate, path, "is given; 'qkv_layout' is not \"separate\"");
@@ -258,8 +258,8 @@ private:
     if (problem)
       return;
     if (mamba.heads * mamba.headDim != mamba.inner)
-      report(path + ".inner", "is {0}; 'heads' {1} times 'head_dim' {2} is {3}", mamba.inner, mamba.heads, mamba.headDim,
-             mamba.heads * mamba.headDim);
+      report(path + ".inner", "is {0}; 'heads' {1} times 'head_dim' {2} is {3}", mamba.inner, mamba.heads,
+             mamba.headDim, mamba.heads * mamba.headDim);
     divides(mamba.groups, mamba.heads, path + ".groups", "heads");
     divides(mamba.normGroups, mamba.inner, path + ".norm_groups", "inner");
     checkNorm(mamba.norm, path + ".norm");
@@ -289,7 +289,7 @@ private:
     elems += 8.0 * attention.heads * attention.headDim * hidden;
     if (const auto &latent = attention.latent)
       elems += double(latent->queryRank + latent->kvRank + latent->ropeDim) *
-               (hidden + double(attention.heads) * (attention.headDim + latent->valueDim + latent->nopeDim)) +
+                   (hidden + double(attention.heads) * (attention.headDim + latent->valueDim + latent->nopeDim)) +
                double(attention.heads) * latent->valueDim * hidden;
     if (const auto &mamba = block.mamba)
       elems += double(mamba->inner) * (3 * hidden + 3.0 * mamba->state + 2.0 * mamba->timeRank + mamba->kernel);
@@ -298,7 +298,8 @@ private:
     if (const auto &conv = block.shortConv)
       elems += 4 * hidden * hidden + hidden * conv->kernel;
     if (const auto &delta = block.deltaNet)
-      elems += (2.0 * delta->keyHeads * delta->keyDim + 3.0 * delta->valueHeads * (delta->valueDim + 1)) * (hidden + delta->kernel);
+      elems += (2.0 * delta->keyHeads * delta->keyDim + 3.0 * delta->valueHeads * (delta->valueDim + 1)) *
+               (hidden + delta->kernel);
     elems += 4.0 * block.mlp.width * hidden;
     if (const auto &moe = block.moe)
       elems += (4.0 * moe->expert.width + 2) * hidden * moe->experts + 4.0 * moe->shared.width * hidden;
@@ -306,7 +307,8 @@ private:
   }
 
   void checkTotals() {
-    double elems = 2.0 * spec.vocabulary * (spec.embeddingWidth + spec.hidden) + double(spec.learnedPositions) * spec.hidden;
+    double elems =
+        2.0 * spec.vocabulary * (spec.embeddingWidth + spec.hidden) + double(spec.learnedPositions) * spec.hidden;
     double expertTensors = 0;
     for (int32_t index : spec.layers) {
       const BlockSpec &block = spec.blocks[index];
@@ -319,7 +321,8 @@ private:
     if (elems > 0x1p56)
       report("layers", "make about {0:f0} parameters; at most 2^56 are supported", elems);
     if (expertTensors > maxExpertTensors)
-      report("layers", "have {0:f0} experts with tensors of their own; at most {1} are supported", expertTensors, maxExpertTensors);
+      report("layers", "have {0:f0} experts with tensors of their own; at most {1} are supported", expertTensors,
+             maxExpertTensors);
   }
 
   void checkNames() {

@@ -101,8 +101,8 @@ WeightSource weightSource(const ModelSpec &spec, const std::string &role, int64_
   bool stacked = isExpert && block.moe->storage != MoeSpec::Storage::Separate;
   if (stacked)
     source.slab = index;
-  source.transposed = !parts.bias && (isExpert ? block.moe->storage == MoeSpec::Storage::StackedTransposed
-                                               : spec.transposedLinears);
+  source.transposed =
+      !parts.bias && (isExpert ? block.moe->storage == MoeSpec::Storage::StackedTransposed : spec.transposedLinears);
   source.tensor = spec.tensorName(parts.prefix + stored + (parts.bias ? ".bias" : ""), layer, stacked ? -1 : index);
   return source;
 }

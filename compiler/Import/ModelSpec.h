@@ -38,21 +38,21 @@ struct RopeSpec {
   Pairing pairing = Pairing::Half;
   Scaling scaling = Scaling::None;
   double factor = 1;
-  double lowFreqFactor = 1, highFreqFactor = 4;   ///< llama3
-  double betaFast = 32, betaSlow = 1;             ///< yarn
-  double mscale = 0, mscaleAllDim = 0;            ///< yarn; 0: not given
-  bool truncate = true;                           ///< yarn: correction range rounded to whole dimensions
-  std::optional<double> attentionFactor;          ///< yarn, longrope: multiplies cos and sin; unset: derived
-  int64_t originalContext = 0;                    ///< dynamic, llama3, yarn, longrope
-  std::vector<double> shortFactors, longFactors;  ///< longrope, [dims/2]: up to / beyond originalContext positions
-  std::vector<double> frequencyDivisors;          ///< [dims/2] from GGUF's rope_freqs.weight; empty: none
+  double lowFreqFactor = 1, highFreqFactor = 4;  ///< llama3
+  double betaFast = 32, betaSlow = 1;            ///< yarn
+  double mscale = 0, mscaleAllDim = 0;           ///< yarn; 0: not given
+  bool truncate = true;                          ///< yarn: correction range rounded to whole dimensions
+  std::optional<double> attentionFactor;         ///< yarn, longrope: multiplies cos and sin; unset: derived
+  int64_t originalContext = 0;                   ///< dynamic, llama3, yarn, longrope
+  std::vector<double> shortFactors, longFactors; ///< longrope, [dims/2]: up to / beyond originalContext positions
+  std::vector<double> frequencyDivisors;         ///< [dims/2] from GGUF's rope_freqs.weight; empty: none
   bool operator==(const RopeSpec &) const = default;
 };
 
 /// Linear biases on attention scores (Press et al. 2022): slope of the head times the key's position.
 struct AlibiSpec {
-  double maxBias = 8;  ///< the slopes of n heads are 2^(-maxBias i/n), i = 1..n, where n is a power of two
-  bool scaled = false; ///< the bias is added before the attention scale, and so multiplied by it (Falcon)
+  double maxBias = 8;   ///< the slopes of n heads are 2^(-maxBias i/n), i = 1..n, where n is a power of two
+  bool scaled = false;  ///< the bias is added before the attention scale, and so multiplied by it (Falcon)
   bool rounded = false; ///< slopes, positions and their products are rounded to bfloat16 (Falcon)
   bool operator==(const AlibiSpec &) const = default;
 };
@@ -91,17 +91,17 @@ struct AttentionSpec {
   QkvLayout qkvLayout = QkvLayout::Separate;
   std::optional<NormSpec> qkNorm; ///< norm of q and k (Qwen3: RMS over every head)
   NormScope qkNormScope = NormScope::Head;
-  bool qkNormAfterRope = false;   ///< Hunyuan
-  double qkvClip = 0;             ///< q, k and v are clamped to [-qkvClip, qkvClip]; 0: not
-  double scale = 0;               ///< multiplies q k^T; importers always set it (1/sqrt(head_dim) by default)
-  double softcap = 0;             ///< scores become softcap * tanh(score / softcap); 0: none
-  int64_t window = 0;             ///< a token sees itself and window-1 before it; 0: all
-  int64_t chunk = 0;              ///< a token sees its own chunk of that many positions only; 0: all
-  bool sinks = false;             ///< role sinks [heads]: one more logit in every softmax, with no value
-  bool outputGate = false;        ///< the q projection gives [q, gate] per head; the result is multiplied by sigmoid(gate)
+  bool qkNormAfterRope = false; ///< Hunyuan
+  double qkvClip = 0;           ///< q, k and v are clamped to [-qkvClip, qkvClip]; 0: not
+  double scale = 0;             ///< multiplies q k^T; importers always set it (1/sqrt(head_dim) by default)
+  double softcap = 0;           ///< scores become softcap * tanh(score / softcap); 0: none
+  int64_t window = 0;           ///< a token sees itself and window-1 before it; 0: all
+  int64_t chunk = 0;            ///< a token sees its own chunk of that many positions only; 0: all
+  bool sinks = false;           ///< role sinks [heads]: one more logit in every softmax, with no value
+  bool outputGate = false; ///< the q projection gives [q, gate] per head; the result is multiplied by sigmoid(gate)
   double inputScale = 1, outputScale = 1; ///< multiply what the branch reads and what it adds
   std::optional<NormSpec> innerNorm;      ///< norm of the heads' result before the o projection (BitNet)
-  std::optional<RopeSpec> rope;   ///< unset: no rotation
+  std::optional<RopeSpec> rope;           ///< unset: no rotation
   std::optional<AlibiSpec> alibi;
   std::optional<LatentSpec> latent;
   bool operator==(const AttentionSpec &) const = default;
@@ -114,10 +114,10 @@ struct MlpSpec {
   bool gated = true; ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
   bool bias = false;
   GateUpLayout gateUpLayout = GateUpLayout::Separate;
-  double clamp = 0;                  ///< gate is clamped to at most this, up to [-clamp, clamp]; 0: not
-  double upOffset = 0;               ///< added to up after the clamp (gpt-oss: 1)
+  double clamp = 0;                      ///< gate is clamped to at most this, up to [-clamp, clamp]; 0: not
+  double upOffset = 0;                   ///< added to up after the clamp (gpt-oss: 1)
   double gateScale = 1, outputScale = 1; ///< multiply the gate before its activation, and the result
-  std::optional<NormSpec> innerNorm; ///< norm before the down projection (BitNet)
+  std::optional<NormSpec> innerNorm;     ///< norm before the down projection (BitNet)
   bool operator==(const MlpSpec &) const = default;
 };
 
@@ -134,15 +134,15 @@ struct MoeSpec {
   int64_t experts = 0, expertsPerToken = 0;
   MlpSpec expert;
   Scoring scoring = Scoring::Softmax;
-  bool normalize = false;      ///< selected weights are divided by their sum
-  double scale = 1;            ///< multiplies the selected weights, after normalisation
+  bool normalize = false;                 ///< selected weights are divided by their sum
+  double scale = 1;                       ///< multiplies the selected weights, after normalisation
   int64_t groups = 1, groupsPerToken = 1; ///< experts outside the best groups cannot be selected
   GroupScore groupScore = GroupScore::Max;
-  bool selectionBias = false;  ///< role router_selection_bias [experts]: added for the selection, not to the weight
-  bool routerBias = false;     ///< role router.bias [experts]
+  bool selectionBias = false; ///< role router_selection_bias [experts]: added for the selection, not to the weight
+  bool routerBias = false;    ///< role router.bias [experts]
   Storage storage = Storage::Separate;
-  MlpSpec shared;              ///< runs for every token beside the selected experts; width 0: none
-  bool sharedGate = false;     ///< role shared_router [1, hidden]: the shared result is multiplied by its sigmoid
+  MlpSpec shared;          ///< runs for every token beside the selected experts; width 0: none
+  bool sharedGate = false; ///< role shared_router [1, hidden]: the shared result is multiplied by its sigmoid
   bool operator==(const MoeSpec &) const = default;
 };
 
@@ -209,41 +209,43 @@ enum class Residual {
 struct BlockSpec {
   std::string name; ///< unique in the model, e.g. "block", "sliding"
   Residual residual = Residual::Serial;
-  double residualScale = 1;      ///< multiplies what each half adds to the stream
-  bool normAfterResidual = false; ///< attention_norm and mlp_norm are applied to the sums instead of the inputs (OPT-350m)
-  bool residualFromNorm = false; ///< the stream that each half adds to is its normed input (a Bloom option)
-  NormSpec attentionNorm, mlpNorm;                        ///< of each half's input
+  double residualScale = 1; ///< multiplies what each half adds to the stream
+  bool normAfterResidual =
+      false; ///< attention_norm and mlp_norm are applied to the sums instead of the inputs (OPT-350m)
+  bool residualFromNorm = false;   ///< the stream that each half adds to is its normed input (a Bloom option)
+  NormSpec attentionNorm, mlpNorm; ///< of each half's input
   std::optional<NormSpec> attentionPostNorm, mlpPostNorm; ///< of each half's result, before it is added
   AttentionSpec attention;
   std::optional<MambaSpec> mamba;
   std::optional<Mamba2Spec> mamba2;
   std::optional<ShortConvSpec> shortConv;
   std::optional<DeltaNetSpec> deltaNet;
-  MlpSpec mlp;                  ///< width 0 where `moe` is set
+  MlpSpec mlp; ///< width 0 where `moe` is set
   std::optional<MoeSpec> moe;
   bool operator==(const BlockSpec &) const = default;
 };
 
 /// A decoder.
 struct ModelSpec {
-  std::string family;    ///< "llama", "qwen3", ...: for messages and --info
+  std::string family; ///< "llama", "qwen3", ...: for messages and --info
   int64_t vocabulary = 0, hidden = 0;
-  int64_t context = 0;   ///< positions the model was made for
+  int64_t context = 0; ///< positions the model was made for
   double embeddingScale = 1;
-  int64_t embeddingWidth = 0;            ///< columns of the embedding where not `hidden`: roles embedding_projection, head_projection
+  int64_t embeddingWidth =
+      0; ///< columns of the embedding where not `hidden`: roles embedding_projection, head_projection
   std::optional<NormSpec> embeddingNorm; ///< of the embedding, before the first layer (Bloom)
-  int64_t learnedPositions = 0;          ///< rows of the table of position embeddings (role position_embedding); 0: none
-  int64_t positionOffset = 0;            ///< position p reads row p + positionOffset (OPT: 2)
+  int64_t learnedPositions = 0; ///< rows of the table of position embeddings (role position_embedding); 0: none
+  int64_t positionOffset = 0;   ///< position p reads row p + positionOffset (OPT: 2)
   std::vector<BlockSpec> blocks;
   std::vector<int32_t> layers; ///< index into `blocks`, one per layer
   NormSpec finalNorm;
   bool tiedHead = false; ///< the head uses the embedding's weight
   bool headBias = false;
   double logitScale = 1, logitSoftcap = 0; ///< the scale comes first
-  bool transposedLinears = false; ///< weights of the blocks' linears are stored [in, out] (GPT-2)
-  Format dtype = Format::F32; ///< what the checkpoint says it stores; used for random:SEED and for sizes
+  bool transposedLinears = false;          ///< weights of the blocks' linears are stored [in, out] (GPT-2)
+  Format dtype = Format::F32;              ///< what the checkpoint says it stores; used for random:SEED and for sizes
   std::optional<QuantizationSpec> quantization; ///< unset: weights are stored plainly
-  int32_t bosToken = -1;      ///< -1: none
+  int32_t bosToken = -1;                        ///< -1: none
   std::vector<int32_t> eosTokens;
   /// Role -> tensor name; `{layer}` stands for the layer's number, `{expert}` and `{head}` for an index. Roles:
   /// embedding, final_norm, head, and per layer attention_norm, q, k, v, o, q_norm, k_norm, mlp_norm, gate, up,
@@ -294,11 +296,11 @@ std::optional<SpecProblem> findProblem(const ModelSpec &spec);
 
 /// What a model takes, exactly, from its shapes alone.
 struct ModelSize {
-  int64_t parameters = 0;        ///< elements of all required tensors
-  int64_t activeParameters = 0;  ///< those that one token reads: without the experts it does not select
-  int64_t cacheElems = 0;        ///< per position, all attention layers
+  int64_t parameters = 0;         ///< elements of all required tensors
+  int64_t activeParameters = 0;   ///< those that one token reads: without the experts it does not select
+  int64_t cacheElems = 0;         ///< per position, all attention layers
   int64_t windowedCacheElems = 0; ///< the part of cacheElems that only the last `window` positions need
-  int64_t stateElems = 0;        ///< of recurrent layers, for the whole sequence
+  int64_t stateElems = 0;         ///< of recurrent layers, for the whole sequence
 };
 
 /// Counts `spec`, which must have no problem.

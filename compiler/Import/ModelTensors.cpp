@@ -104,7 +104,8 @@ private:
     } else if (attention.qkvLayout != QkvLayout::Separate) {
       addLinear("qkv", queries + 2 * keys, spec.hidden, attention.qkvBias, spec.transposedLinears);
     } else {
-      addLinear("q", attention.outputGate ? 2 * queries : queries, spec.hidden, attention.qkvBias, spec.transposedLinears);
+      addLinear("q", attention.outputGate ? 2 * queries : queries, spec.hidden, attention.qkvBias,
+                spec.transposedLinears);
       addLinear("k", keys, spec.hidden, attention.qkvBias, spec.transposedLinears);
       addLinear("v", keys, spec.hidden, attention.qkvBias, spec.transposedLinears);
     }
@@ -276,8 +277,9 @@ void addCaches(ModelSize &size, const BlockSpec &block, int64_t hidden) {
   if (const auto &conv = block.shortConv)
     size.stateElems += hidden * (conv->kernel - 1);
   if (const auto &delta = block.deltaNet)
-    size.stateElems += delta->valueHeads * delta->valueDim * delta->keyDim +
-                       (2 * delta->keyHeads * delta->keyDim + delta->valueHeads * delta->valueDim) * (delta->kernel - 1);
+    size.stateElems +=
+        delta->valueHeads * delta->valueDim * delta->keyDim +
+        (2 * delta->keyHeads * delta->keyDim + delta->valueHeads * delta->valueDim) * (delta->kernel - 1);
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 // The fields of mcc's spec JSON, once: reader, printer, JSON Schema and problem paths all walk these lists.
 //
-// For each struct, `describeFields(visit, Tag<S>{})` calls visit(name, &S::member, limits, doc) in printing order. A field's default
-// is the default-constructed struct's; fields without `required` may be left out of a file and are printed where
-// they differ from it.
+// For each struct, `describeFields(visit, Tag<S>{})` calls visit(name, &S::member, limits, doc) in printing order. A
+// field's default is the default-constructed struct's; fields without `required` may be left out of a file and are
+// printed where they differ from it.
 #pragma once
 
 #include "compiler/Import/ModelSpec.h"
@@ -67,9 +67,9 @@ inline llvm::ArrayRef<EnumName<RopeSpec::Pairing>> enumNames(Tag<RopeSpec::Pairi
 }
 inline llvm::ArrayRef<EnumName<RopeSpec::Scaling>> enumNames(Tag<RopeSpec::Scaling>) {
   using Scaling = RopeSpec::Scaling;
-  static constexpr EnumName<Scaling> names[] = {{Scaling::None, "none"},     {Scaling::Linear, "linear"},
+  static constexpr EnumName<Scaling> names[] = {{Scaling::None, "none"},       {Scaling::Linear, "linear"},
                                                 {Scaling::Dynamic, "dynamic"}, {Scaling::Llama3, "llama3"},
-                                                {Scaling::Yarn, "yarn"},     {Scaling::LongRope, "longrope"}};
+                                                {Scaling::Yarn, "yarn"},       {Scaling::LongRope, "longrope"}};
   return names;
 }
 inline llvm::ArrayRef<EnumName<AttentionSpec::NormScope>> enumNames(Tag<AttentionSpec::NormScope>) {
@@ -94,9 +94,8 @@ inline llvm::ArrayRef<EnumName<GateUpLayout>> enumNames(Tag<GateUpLayout>) {
 }
 inline llvm::ArrayRef<EnumName<MoeSpec::Scoring>> enumNames(Tag<MoeSpec::Scoring>) {
   using Scoring = MoeSpec::Scoring;
-  static constexpr EnumName<Scoring> names[] = {{Scoring::Softmax, "softmax"},
-                                                {Scoring::SelectedSoftmax, "selected_softmax"},
-                                                {Scoring::Sigmoid, "sigmoid"}};
+  static constexpr EnumName<Scoring> names[] = {
+      {Scoring::Softmax, "softmax"}, {Scoring::SelectedSoftmax, "selected_softmax"}, {Scoring::Sigmoid, "sigmoid"}};
   return names;
 }
 inline llvm::ArrayRef<EnumName<MoeSpec::GroupScore>> enumNames(Tag<MoeSpec::GroupScore>) {
@@ -113,20 +112,24 @@ inline llvm::ArrayRef<EnumName<MoeSpec::Storage>> enumNames(Tag<MoeSpec::Storage
 }
 inline llvm::ArrayRef<EnumName<QuantizationSpec::Method>> enumNames(Tag<QuantizationSpec::Method>) {
   using Method = QuantizationSpec::Method;
-  static constexpr EnumName<Method> names[] = {{Method::Fp8, "fp8"}, {Method::Mxfp4, "mxfp4"}, {Method::Gptq, "gptq"}, {Method::Awq, "awq"}};
+  static constexpr EnumName<Method> names[] = {
+      {Method::Fp8, "fp8"}, {Method::Mxfp4, "mxfp4"}, {Method::Gptq, "gptq"}, {Method::Awq, "awq"}};
   return names;
 }
 inline llvm::ArrayRef<EnumName<Residual>> enumNames(Tag<Residual>) {
-  static constexpr EnumName<Residual> names[] = {{Residual::Serial, "serial"},
-                                                 {Residual::Parallel, "parallel"},
-                                                 {Residual::ParallelOneNorm, "parallel_one_norm"}};
+  static constexpr EnumName<Residual> names[] = {
+      {Residual::Serial, "serial"}, {Residual::Parallel, "parallel"}, {Residual::ParallelOneNorm, "parallel_one_norm"}};
   return names;
 }
 inline llvm::ArrayRef<EnumName<Activation>> enumNames(Tag<Activation>) {
-  static constexpr EnumName<Activation> names[] = {
-      {Activation::None, "none"},           {Activation::Silu, "silu"}, {Activation::GeluErf, "gelu_erf"},
-      {Activation::GeluTanh, "gelu_tanh"},  {Activation::Relu, "relu"}, {Activation::Relu2, "relu2"},
-      {Activation::GeluQuick, "gelu_quick"}, {Activation::Xielu, "xielu"}};
+  static constexpr EnumName<Activation> names[] = {{Activation::None, "none"},
+                                                   {Activation::Silu, "silu"},
+                                                   {Activation::GeluErf, "gelu_erf"},
+                                                   {Activation::GeluTanh, "gelu_tanh"},
+                                                   {Activation::Relu, "relu"},
+                                                   {Activation::Relu2, "relu2"},
+                                                   {Activation::GeluQuick, "gelu_quick"},
+                                                   {Activation::Xielu, "xielu"}};
   return names;
 }
 
@@ -143,7 +146,8 @@ template <typename V>
 void describeFields(V &visit, Tag<RopeSpec>) {
   visit("theta", &RopeSpec::theta, positive.must(), "base of the frequencies");
   visit("dims", &RopeSpec::dims, positiveInt.must(), "rotated dimensions of a head, the first ones");
-  visit("pairing", &RopeSpec::pairing, anything.always(), "which dimensions turn together: i and i + dims/2, or 2i and 2i + 1");
+  visit("pairing", &RopeSpec::pairing, anything.always(),
+        "which dimensions turn together: i and i + dims/2, or 2i and 2i + 1");
   visit("scaling", &RopeSpec::scaling, anything, "how the frequencies are stretched");
   visit("factor", &RopeSpec::factor, positive, "linear, dynamic, llama3, yarn, longrope: the stretch");
   visit("low_freq_factor", &RopeSpec::lowFreqFactor, positive, "llama3");
@@ -153,8 +157,10 @@ void describeFields(V &visit, Tag<RopeSpec>) {
   visit("mscale", &RopeSpec::mscale, nonNegative, "yarn; 0: not given");
   visit("mscale_all_dim", &RopeSpec::mscaleAllDim, nonNegative, "yarn; 0: not given");
   visit("truncate", &RopeSpec::truncate, anything, "yarn: the correction range is rounded to whole dimensions");
-  visit("attention_factor", &RopeSpec::attentionFactor, nonNegative, "yarn, longrope: multiplies cos and sin; derived where absent");
-  visit("original_context", &RopeSpec::originalContext, position, "dynamic, llama3, yarn, longrope: positions before the stretch");
+  visit("attention_factor", &RopeSpec::attentionFactor, nonNegative,
+        "yarn, longrope: multiplies cos and sin; derived where absent");
+  visit("original_context", &RopeSpec::originalContext, position,
+        "dynamic, llama3, yarn, longrope: positions before the stretch");
   visit("short_factors", &RopeSpec::shortFactors, positive, "longrope: divisors up to original_context positions");
   visit("long_factors", &RopeSpec::longFactors, positive, "longrope: divisors beyond");
   visit("frequency_divisors", &RopeSpec::frequencyDivisors, positive, "divide the frequencies one by one");
@@ -228,7 +234,8 @@ void describeFields(V &visit, Tag<MoeSpec>) {
   visit("groups", &MoeSpec::groups, positiveInt, "groups of experts");
   visit("groups_per_token", &MoeSpec::groupsPerToken, positiveInt, "groups that experts are selected from");
   visit("group_score", &MoeSpec::groupScore, anything, "how groups are ranked");
-  visit("selection_bias", &MoeSpec::selectionBias, anything, "whether a bias is added to scores for the selection only");
+  visit("selection_bias", &MoeSpec::selectionBias, anything,
+        "whether a bias is added to scores for the selection only");
   visit("router_bias", &MoeSpec::routerBias, anything, "whether the router has a bias");
   visit("storage", &MoeSpec::storage, anything, "how the experts' weights lie in the checkpoint");
   visit("shared", &MoeSpec::shared, anything, "an MLP that runs for every token");
@@ -286,7 +293,8 @@ template <typename V>
 void describeFields(V &visit, Tag<QuantizationSpec>) {
   visit("method", &QuantizationSpec::method, anything.must(), "how weights are packed");
   visit("bits", &QuantizationSpec::bits, Limits{.low = 0, .high = 8}, "gptq, awq: bits of a weight");
-  visit("group_size", &QuantizationSpec::groupSize, Limits{.low = -1, .high = maxExtent}, "gptq, awq: inputs that share a scale; -1: all");
+  visit("group_size", &QuantizationSpec::groupSize, Limits{.low = -1, .high = maxExtent},
+        "gptq, awq: inputs that share a scale; -1: all");
   visit("block_rows", &QuantizationSpec::blockRows, natural, "fp8: rows that share a scale; 0: all");
   visit("block_cols", &QuantizationSpec::blockCols, natural, "fp8: columns that share a scale; 0: all");
   visit("ordered", &QuantizationSpec::ordered, anything, "gptq: groups in the order of activations");
@@ -299,7 +307,8 @@ void describeFields(V &visit, Tag<BlockSpec>) {
   visit("residual", &BlockSpec::residual, anything, "how mixer and MLP meet the residual stream");
   visit("residual_scale", &BlockSpec::residualScale, factor, "multiplies what each half adds");
   visit("norm_after_residual", &BlockSpec::normAfterResidual, anything, "whether the norms apply to the sums");
-  visit("residual_from_norm", &BlockSpec::residualFromNorm, anything, "whether the stream continues from the normed input");
+  visit("residual_from_norm", &BlockSpec::residualFromNorm, anything,
+        "whether the stream continues from the normed input");
   visit("attention_norm", &BlockSpec::attentionNorm, anything.always(), "norm of the mixer's input");
   visit("attention", &BlockSpec::attention, anything, "attention");
   visit("mamba", &BlockSpec::mamba, anything, "selective state space");
@@ -318,7 +327,8 @@ void describeFields(V &visit, Tag<ModelSpec>) {
   visit("family", &ModelSpec::family, anything.always(), "where the model comes from");
   visit("vocabulary", &ModelSpec::vocabulary, positiveInt.must(), "tokens, rows of the embedding");
   visit("hidden", &ModelSpec::hidden, positiveInt.must(), "width of the residual stream");
-  visit("context", &ModelSpec::context, Limits{.low = 1, .high = 1e12, .required = true}, "positions the model was made for");
+  visit("context", &ModelSpec::context, Limits{.low = 1, .high = 1e12, .required = true},
+        "positions the model was made for");
   visit("dtype", &ModelSpec::dtype, anything.always(), "what the checkpoint stores");
   visit("quantization", &ModelSpec::quantization, anything, "how the checkpoint packs its linear weights");
   visit("bos_token", &ModelSpec::bosToken, tokenId, "first token of a text; -1: none");
@@ -335,7 +345,8 @@ void describeFields(V &visit, Tag<ModelSpec>) {
   visit("head_bias", &ModelSpec::headBias, anything, "whether the head has a bias");
   visit("logit_scale", &ModelSpec::logitScale, factor, "multiplies the logits");
   visit("logit_softcap", &ModelSpec::logitSoftcap, nonNegative, "logits become softcap tanh(logit / softcap); 0: none");
-  visit("transposed_linears", &ModelSpec::transposedLinears, anything, "whether the blocks' weights are stored [in, out]");
+  visit("transposed_linears", &ModelSpec::transposedLinears, anything,
+        "whether the blocks' weights are stored [in, out]");
   visit("tensors", &ModelSpec::tensors, anything.must(), "role -> tensor name, with {layer}, {expert} and {head}");
 }
 

@@ -95,7 +95,9 @@ static std::string renderLayers(const ModelSpec &spec, size_t indent) {
     size_t times = spec.layers.size() / period;
     for (size_t i = 0; i < period; ++i)
       repeated.push_back(name(i));
-    items.push_back(bracket('{', '}', {member("repeat", bracket('[', ']', repeated, indent + 4)), member("times", std::to_string(times))}, indent + 2));
+    items.push_back(bracket(
+        '{', '}', {member("repeat", bracket('[', ']', repeated, indent + 4)), member("times", std::to_string(times))},
+        indent + 2));
     done = times * period;
   }
   for (; done < spec.layers.size(); ++done)
@@ -211,13 +213,16 @@ private:
     template <typename M>
     void layers(llvm::StringRef name, M, const char *doc) {
       std::string names = "{\"type\": \"array\", \"items\": {\"type\": \"string\"}}";
-      std::string repeat = "{\"type\": \"object\", \"properties\": {\"repeat\": " + names +
-                           ", \"times\": {\"type\": \"integer\", \"minimum\": 1}}, \"required\": [\"repeat\", \"times\"], "
-                           "\"additionalProperties\": false}";
+      std::string repeat =
+          "{\"type\": \"object\", \"properties\": {\"repeat\": " + names +
+          ", \"times\": {\"type\": \"integer\", \"minimum\": 1}}, \"required\": [\"repeat\", \"times\"], "
+          "\"additionalProperties\": false}";
       required.push_back(quoteJson(name));
       std::string either = bracket('[', ']', {"{\"type\": \"string\"}", repeat}, 12);
-      items.push_back(member(name, bracket('{', '}', {member("type", "\"array\""), member("items", "{\"anyOf\": " + either + "}"),
-                                                      member("description", quoteJson(doc))}, 8)));
+      items.push_back(member(name, bracket('{', '}',
+                                           {member("type", "\"array\""), member("items", "{\"anyOf\": " + either + "}"),
+                                            member("description", quoteJson(doc))},
+                                           8)));
     }
   };
 
@@ -272,7 +277,8 @@ private:
   }
   template <typename T>
   std::vector<std::string> keywords(const std::vector<T> *, Limits limits) {
-    return {member("type", "\"array\""), member("items", bracket('{', '}', keywords(static_cast<const T *>(nullptr), limits), 10))};
+    return {member("type", "\"array\""),
+            member("items", bracket('{', '}', keywords(static_cast<const T *>(nullptr), limits), 10))};
   }
   std::vector<std::string> keywords(const std::map<std::string, std::string> *, Limits) {
     return {member("type", "\"object\""), member("additionalProperties", "{\"type\": \"string\"}")};

@@ -148,9 +148,9 @@ private:
     double number = value.real;
     if ((limits.lowExcluded ? number > limits.low : number >= limits.low) && number <= limits.high)
       return true;
-    fail(value.offset, llvm::formatv("field '{0}' is {1}; expected {2} {3} and at most {4}", path, document.quoted(value),
-                                     limits.lowExcluded ? "more than" : "at least", printNumber(limits.low),
-                                     printNumber(limits.high)));
+    fail(value.offset, llvm::formatv("field '{0}' is {1}; expected {2} {3} and at most {4}", path,
+                                     document.quoted(value), limits.lowExcluded ? "more than" : "at least",
+                                     printNumber(limits.low), printNumber(limits.high)));
     return false;
   }
 
@@ -300,7 +300,8 @@ private:
       field.consume_front(".");
       if (field.consume_front("[")) {
         size_t index = 0;
-        if (field.consumeInteger(10, index) || !field.consume_front("]") || !at->isArray() || index >= at->elements.size())
+        if (field.consumeInteger(10, index) || !field.consume_front("]") || !at->isArray() ||
+            index >= at->elements.size())
           break;
         at = &at->elements[index];
         continue;

@@ -157,7 +157,8 @@ private:
 
   bool parseLiteral(JsonValue &value) {
     auto literal = [&](llvm::StringRef word) {
-      if (!text.substr(at).starts_with(word) || (at + word.size() < text.size() && llvm::isAlnum(text[at + word.size()])))
+      if (!text.substr(at).starts_with(word) ||
+          (at + word.size() < text.size() && llvm::isAlnum(text[at + word.size()])))
         return false;
       at += word.size();
       return true;
@@ -394,8 +395,8 @@ std::string quoteJson(llvm::StringRef text) {
 std::string printNumber(double value) {
   char buffer[40];
   bool whole = std::abs(value) < 1e15 && value == std::trunc(value) && !(value == 0 && std::signbit(value));
-  std::to_chars_result result =
-      whole ? std::to_chars(buffer, buffer + sizeof buffer, static_cast<int64_t>(value)) : std::to_chars(buffer, buffer + sizeof buffer, value);
+  std::to_chars_result result = whole ? std::to_chars(buffer, buffer + sizeof buffer, static_cast<int64_t>(value))
+                                      : std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, result.ptr);
 }
 

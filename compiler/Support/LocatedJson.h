@@ -20,11 +20,11 @@ class JsonValue {
 public:
   enum class Kind { Null, Bool, Integer, Real, String, Array, Object };
   Kind kind = Kind::Null;
-  uint64_t offset = 0;  ///< byte of the value's first character
+  uint64_t offset = 0; ///< byte of the value's first character
   bool boolean = false;
-  int64_t integer = 0;  ///< Kind::Integer: a number without fraction or exponent that fits
-  double real = 0;      ///< Kind::Integer and Kind::Real
-  std::string string;   ///< UTF-8
+  int64_t integer = 0; ///< Kind::Integer: a number without fraction or exponent that fits
+  double real = 0;     ///< Kind::Integer and Kind::Real
+  std::string string;  ///< UTF-8
   std::vector<JsonValue> elements;
   std::vector<JsonMember> members; ///< in the order of the file
 

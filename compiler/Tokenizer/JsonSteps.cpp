@@ -122,8 +122,19 @@ void plainNormalizer(JsonFields &, TokenizerDescription &description) {
   description.normalizers.add(kind);
 }
 
+/// Returns whether a pattern, known to compile, matches the empty text.
+bool matchesNothing(const std::string &pattern) {
+  std::string error;
+  std::shared_ptr<const Regex> regex = Regex::compile(pattern, error);
+  return regex && Matcher(*regex).find("", 0) != Matcher::Outcome::None;
+}
+
 void replaceNormalizer(JsonFields &step, TokenizerDescription &description) {
   Pattern pattern = importPattern(step);
+  // The library then cuts the text at shifted places.
+  if (step.problem.ok() && pattern.isRegex && matchesNothing(pattern.text))
+    step.problem.fail(step.value.find("pattern")->value.offset,
+                      "the pattern of {0} matches the empty text, which is not supported", step.what);
   description.normalizers.add(pattern.isRegex ? NormalizerKind::ReplaceRegex : NormalizerKind::ReplaceText)
       .text(pattern.text)
       .text(step.text("content"));
@@ -223,12 +234,16 @@ void metaspacePreTokenizer(JsonFields &step, TokenizerDescription &description) 
   description.preTokenizers.add(PreTokenizerKind::Metaspace).byte(uint8_t(scheme)).byte(splits).text(replacement);
 }
 
+/// `\w+|[^\w\s]+` in the syntax of Rust's regex library, whose words are those of isWordCharacter: runs of word
+/// characters, and of what is neither word nor white space.
 void whitespacePreTokenizer(JsonFields &, TokenizerDescription &description) {
-  OnigurumaResult pattern = translateOniguruma("\\w+|[^\\w\\s]+");
+  std::string word = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200C}\\x{200D}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"
+                     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
+  std::string space = translateOniguruma("\\s").pattern; // a class
   description.preTokenizers.add(PreTokenizerKind::SplitRegex)
       .byte(uint8_t(SplitBehavior::Removed))
       .byte(true)
-      .text(pattern.pattern);
+      .text("[" + word + "]+|[^" + word + space.substr(1, space.size() - 2) + "]+");
 }
 
 void whitespaceSplitPreTokenizer(JsonFields &, TokenizerDescription &description) {

@@ -18,7 +18,9 @@ namespace {
 /// The members of `\s`, as the inside of a class: the property White_Space.
 constexpr const char *spaceSet = "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}"
                                  "\\x{202F}\\x{205F}\\x{3000}";
-constexpr const char *wordSet = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
+/// The members of `\w`: of the category No only the Latin-1 ones, and the circled and squared letters.
+constexpr const char *wordSet = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}\\x{24B6}-\\x{24E9}"
+                                "\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
 constexpr const char *anyCharacter = "(?s:.)";
 constexpr unsigned maxDepth = 100;
 

@@ -243,21 +243,19 @@ llvm::Error normalizeAddedTokens(TokenizerDescription &description, llvm::String
   Normalizer normalizer;
   if (!image || !normalizer.read(reader, *image, error))
     return diagnose(where.str(), "the normalizer cannot be used: {0}", error);
-  std::vector<TokenizerDescription::Added> kept;
   for (TokenizerDescription::Added &added : description.added) {
     std::string text = added.text;
     if ((added.flags & addedNormalized) && !normalizer.run(added.text))
       return diagnose(where.str(), "the normalizer needs more work for the added token '{0}' than its limit allows",
                       text);
-    if (added.text != text) {
-      description.shown.push_back({added.id, added.text});
-      description.tokens[added.id].flags &= uint8_t(~tokenSpecial);
-    }
-    // What is normalised away can never be found.
-    if (!added.text.empty())
-      kept.push_back(std::move(added));
+    // The library would find it between any two characters.
+    if (added.text.empty())
+      return diagnose(where.str(), "the normalizer leaves nothing of the added token '{0}'", text);
+    if (added.text == text)
+      continue;
+    description.shown.push_back({added.id, added.text});
+    description.tokens[added.id].flags &= uint8_t(~tokenSpecial);
   }
-  description.added = std::move(kept);
   return llvm::Error::success();
 }
 

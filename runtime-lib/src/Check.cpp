@@ -5,6 +5,7 @@
 
 #include "runtime-lib/src/Generate.h"
 #include "runtime-lib/src/Text.h"
+#include "runtime-lib/src/TextPrompt.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,15 +60,15 @@ static std::string joinIds(std::span<const int32_t> ids) {
 }
 
 /// Compares the tokenizer with the recorded texts.
-static std::vector<std::string> checkText(const GoldenSequence &sequence, const Tokenizer &tokenizer) {
+static std::vector<std::string> checkText(const GoldenSequence &sequence, const MccModel &model,
+                                          const Tokenizer &tokenizer) {
   std::vector<std::string> faults;
   if (sequence.text) {
-    std::string error;
-    const std::vector<int32_t> ids = tokenizer.encode(*sequence.text, /*addSpecial=*/true, &error);
-    if (!error.empty())
-      faults.push_back(concat("the text cannot be encoded: ", error));
-    else if (ids != sequence.prompt)
-      faults.push_back(concat("the text encodes to ", joinIds(ids), "; expected ", joinIds(sequence.prompt)));
+    Result<std::vector<int32_t>> ids = encodePrompt(tokenizer, model, *sequence.text, /*addSpecial=*/true);
+    if (!ids.ok())
+      faults.push_back(ids.message());
+    else if (ids.value() != sequence.prompt)
+      faults.push_back(concat("the text encodes to ", joinIds(ids.value()), "; expected ", joinIds(sequence.prompt)));
   }
   if (sequence.expectText) {
     const std::string text = tokenizer.decode(sequence.expect, /*skipSpecial=*/true);
@@ -123,7 +124,7 @@ Result<CheckReport> checkGolden(Session &session, const Golden &golden, const To
     if (!generated.ok())
       return Failure{concat("sequences[", i, "]: ", generated.message())};
     if (tokenizer != nullptr)
-      judge.report.textFaults = checkText(sequence, *tokenizer);
+      judge.report.textFaults = checkText(sequence, session.model(), *tokenizer);
     else if (sequence.text || sequence.expectText)
       result.textUnchecked = true;
     if (judge.logits)

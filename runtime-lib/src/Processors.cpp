@@ -17,9 +17,12 @@
 
 namespace mcc::runtime {
 
+// Affinity masks are as wide as the kernel was built for; a narrower buffer is refused.
+static constexpr int mostProcessors = 65536;
+
 static std::vector<int> affinityMask() {
   std::vector<int> mask;
-  for (int capacity = 1024; capacity <= 65536; capacity *= 4) {
+  for (int capacity = 1024; capacity <= mostProcessors; capacity *= 4) {
     cpu_set_t *set = CPU_ALLOC(capacity);
     if (set == nullptr)
       break;
@@ -39,16 +42,35 @@ static std::vector<int> affinityMask() {
   return mask;
 }
 
-static int64_t distinctCores(const std::vector<int> &mask, const std::string &root) {
-  std::set<std::string> cores;
+void moveToProcessor(int processor) {
+  if (processor < 0 || processor >= mostProcessors)
+    return;
+  const size_t bytes = CPU_ALLOC_SIZE(mostProcessors);
+  cpu_set_t *before = CPU_ALLOC(mostProcessors), *only = CPU_ALLOC(mostProcessors);
+  if (before != nullptr && only != nullptr) {
+    CPU_ZERO_S(bytes, before);
+    CPU_ZERO_S(bytes, only);
+    CPU_SET_S(processor, bytes, only);
+    // Binding moves the thread at once; the old mask right after leaves later moves to the scheduler.
+    if (sched_getaffinity(0, bytes, before) == 0 && sched_setaffinity(0, bytes, only) == 0)
+      sched_setaffinity(0, bytes, before);
+  }
+  CPU_FREE(before);
+  CPU_FREE(only);
+}
+
+static std::vector<int> distinctCores(const std::vector<int> &mask, const std::string &root) {
+  std::set<std::string> seen;
+  std::vector<int> cores;
   for (int cpu : mask) {
     const std::string topology = concat(root, "/sys/devices/system/cpu/cpu", cpu, "/topology/");
     std::optional<std::string> siblings = readSmallFile(topology + "thread_siblings_list");
     if (!siblings)
       siblings = readSmallFile(topology + "core_cpus_list");
-    cores.insert(siblings ? *siblings : concat("processor ", cpu));
+    if (seen.insert(siblings ? *siblings : concat("processor ", cpu)).second)
+      cores.push_back(cpu);
   }
-  return static_cast<int64_t>(cores.size());
+  return cores;
 }
 
 /// Returns quota / period of "QUOTA PERIOD", where QUOTA may be "max" or negative for none.
@@ -115,9 +137,10 @@ std::optional<double> processorQuota(const std::string &root) {
 Processors usableProcessors(const std::vector<int> &mask, const std::string &root) {
   Processors found;
   found.logical = std::max<int64_t>(1, static_cast<int64_t>(mask.size()));
-  found.physical = std::max<int64_t>(1, distinctCores(mask, root));
+  found.cores = distinctCores(mask, root);
+  found.physical = std::max<int64_t>(1, static_cast<int64_t>(found.cores.size()));
   if (const std::optional<double> quota = processorQuota(root)) {
-    const int64_t most = *quota >= 65536 ? 65536 : std::max<int64_t>(1, static_cast<int64_t>(*quota));
+    const int64_t most = *quota >= mostProcessors ? mostProcessors : std::max<int64_t>(1, static_cast<int64_t>(*quota));
     found.logical = std::min(found.logical, most);
     found.physical = std::min(found.physical, most);
   }

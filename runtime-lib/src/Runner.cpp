@@ -6,6 +6,7 @@
 #include "runtime-lib/src/CpuCheck.h"
 #include "runtime-lib/src/PromptLine.h"
 #include "runtime-lib/src/Text.h"
+#include "runtime-lib/src/TextPrompt.h"
 
 #include <algorithm>
 #include <unistd.h>
@@ -69,11 +70,8 @@ Status Runner::loadTokenizer() {
 Result<std::vector<int32_t>> Runner::encode(const std::string &text) const {
   if (tokenizer == nullptr)
     return Failure{"error: this model has no tokenizer; give token ids with --tokens"};
-  std::string error;
-  std::vector<int32_t> ids = tokenizer->encode(text, !options.noSpecial, &error);
-  if (!error.empty())
-    return Failure{concat("error: the prompt cannot be encoded: ", error)};
-  return ids;
+  Result<std::vector<int32_t>> ids = encodePrompt(*tokenizer, session->model(), text, !options.noSpecial);
+  return ids.ok() ? ids : Failure{"error: " + ids.message()};
 }
 
 StreamDecoder Runner::decoderAfter(std::span<const int32_t> prompt) const {

@@ -60,7 +60,7 @@ Result<std::unique_ptr<Session>> Session::create(const MccModel &model, const ui
   Result<Memory> scratch = Memory::create(scratchStride(model) * uint64_t(threads), "threads' scratch");
   if (!scratch.ok())
     return scratch.failure();
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(model.step, threads, processors.logical);
+  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(model.step, threads, processors);
   if (!pool.ok())
     return Failure{"error: " + pool.message()};
   return std::unique_ptr<Session>(new Session(model, weights, std::move(arena.value()), std::move(cache.value()),

@@ -1,12 +1,19 @@
 // The thread pool: one barrier serves for starting a step, for the step's own waits, and for finishing it, since
 // every thread passes the same sequence of them. A worker's life is: wait (start), run its share, wait (finish).
 //
+// The system may put two workers on one processor and leave them there: each then spins in vain for the other, sleeps,
+// and wakes it on the same processor (measured on two busy processors: 100 microseconds per barrier instead of 1).
+// So workers look where they are once per step, and one that shares a processor moves to a free core. They are not
+// bound: a core that another program keeps busy can be left.
+//
 // Plain pthreads rather than std::thread: a refusal of the system (EAGAIN) is an error to report, not an exception.
 #include "runtime-lib/src/ThreadPool.h"
 
 #include "runtime-lib/src/Text.h"
 
+#include <algorithm>
 #include <cstring>
+#include <sched.h>
 
 namespace mcc::runtime {
 
@@ -16,12 +23,13 @@ static constexpr int spinsNormally = 2000;
 // Where a spinning thread may keep the thread it waits for from running.
 static constexpr int spinsOversubscribed = 16;
 
-ThreadPool::ThreadPool(StepFunction step, int64_t threads, int spins)
-    : barrier(threads, spins), step(step), threadCount(threads) {}
+ThreadPool::ThreadPool(StepFunction step, int64_t threads, const Processors &processors)
+    : barrier(threads, threads <= processors.logical ? spinsNormally : spinsOversubscribed), step(step),
+      threadCount(threads), cores(processors.cores), seats(threads) {}
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::create(StepFunction step, int64_t threads, int64_t usableProcessors) {
-  const int spins = threads <= usableProcessors ? spinsNormally : spinsOversubscribed;
-  std::unique_ptr<ThreadPool> pool(new ThreadPool(step, threads, spins));
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(StepFunction step, int64_t threads,
+                                                       const Processors &processors) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(step, threads, processors));
   pool->workers.resize(threads - 1);
   pthread_mutex_lock(&pool->startLock);
   size_t started = 0;
@@ -71,7 +79,26 @@ void *ThreadPool::workerMain(void *argument) {
   }
 }
 
+void ThreadPool::takeSeat(int64_t thread) {
+  const int here = sched_getcpu();
+  seats[thread].processor.store(here, std::memory_order_relaxed);
+  // Lower threads keep their seats; with more threads than cores there is nothing to gain.
+  if (thread == 0 || threadCount > static_cast<int64_t>(cores.size()))
+    return;
+  const auto taken = [this, thread](int processor) {
+    return std::any_of(seats.begin(), seats.begin() + thread, [processor](const Seat &seat) {
+      return seat.processor.load(std::memory_order_relaxed) == processor;
+    });
+  };
+  if (!taken(here))
+    return;
+  for (int core : cores)
+    if (!taken(core))
+      return moveToProcessor(core);
+}
+
 void ThreadPool::runShare(int64_t thread) {
+  takeSeat(thread);
   MccStep own = job;
   own.scratch = job.scratch + static_cast<uint64_t>(thread) * scratchStride;
   own.thread = thread;

@@ -3,6 +3,7 @@
 
 #include "kernels/Step.h"
 #include "runtime-lib/src/Barrier.h"
+#include "runtime-lib/src/Processors.h"
 #include "runtime-lib/src/Result.h"
 
 #include <memory>
@@ -20,8 +21,9 @@ class ThreadPool {
 public:
   using StepFunction = void (*)(const MccStep *);
 
-  /// Starts `threads` - 1 workers, 1 <= threads <= maxThreads. `usableProcessors` tells whether spinning pays.
-  static Result<std::unique_ptr<ThreadPool>> create(StepFunction step, int64_t threads, int64_t usableProcessors);
+  /// Starts `threads` - 1 workers, 1 <= threads <= maxThreads. `processors` tells whether spinning pays, and where
+  /// workers may go.
+  static Result<std::unique_ptr<ThreadPool>> create(StepFunction step, int64_t threads, const Processors &processors);
   /// Stops and joins the workers.
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -34,9 +36,15 @@ public:
   int64_t threads() const { return threadCount; }
 
 private:
-  ThreadPool(StepFunction step, int64_t threads, int spins);
+  ThreadPool(StepFunction step, int64_t threads, const Processors &processors);
   static void *workerMain(void *argument);
   void runShare(int64_t thread);
+  void takeSeat(int64_t thread);
+
+  /// The processor on which a thread began its share of the step, on a line of its own.
+  struct alignas(64) Seat {
+    std::atomic<int> processor{-1};
+  };
 
   struct Worker {
     ThreadPool *pool;
@@ -47,6 +55,8 @@ private:
   MccBarrier barrier;
   const StepFunction step;
   const int64_t threadCount;
+  const std::vector<int> cores;
+  std::vector<Seat> seats;
   // Written by the caller before the starting barrier, read by workers after it.
   MccStep job{};
   uint64_t scratchStride = 0;

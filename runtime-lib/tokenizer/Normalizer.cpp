@@ -48,11 +48,24 @@ bool Normalizer::read(SettingsReader &settings, const Image &image, std::string 
   return true;
 }
 
-bool Normalizer::run(std::string &text) const {
-  for (const Step &step : steps)
+bool Normalizer::run(std::string &text, bool &keepsStart) const {
+  for (const Step &step : steps) {
+    size_t before = text.size();
+    std::string first = text.substr(0, 4);
     if (!apply(step, text))
       return false;
+    // Steps that can remove the text's first character.
+    bool removes = step.kind == NormalizerKind::Strip || step.kind == NormalizerKind::StripAccents ||
+                   step.kind == NormalizerKind::Nmt || step.kind == NormalizerKind::Bert;
+    if (removes && text.size() < before && removesFirst(step, first))
+      keepsStart = false;
+  }
   return true;
+}
+
+bool Normalizer::run(std::string &text) const {
+  bool keepsStart = true;
+  return run(text, keepsStart);
 }
 
 void replaceText(std::string &text, std::string_view pattern, std::string_view content) {
@@ -79,6 +92,16 @@ bool replaceMatches(std::string &text, const Regex &regex, std::string_view cont
   });
   text = std::move(out);
   return done;
+}
+
+bool Normalizer::removesFirst(const Step &step, std::string_view text) const {
+  if (text.empty())
+    return false;
+  // The first character, and a letter for what follows it.
+  size_t at = 0;
+  nextCharacter(text, at);
+  std::string probe = std::string(text.substr(0, at)) + "x";
+  return apply(step, probe) && probe == "x";
 }
 
 /// Rewrites `text` character by character: `rewrite` appends what one becomes.

@@ -20,6 +20,8 @@ public:
   bool empty() const { return steps.empty(); }
   /// Rewrites `text` (UTF-8). Returns false where a pattern reached its limit of work.
   bool run(std::string &text) const;
+  /// The same; clears `keepsStart` where the first character of the text was removed.
+  bool run(std::string &text, bool &keepsStart) const;
 
 private:
   struct Step {
@@ -29,6 +31,8 @@ private:
     std::shared_ptr<const Regex> regex;
   };
   bool apply(const Step &step, std::string &text) const;
+  /// Returns whether `step` removes the first character of `text`, seen by itself.
+  bool removesFirst(const Step &step, std::string_view text) const;
   void applyBert(const Step &step, std::string &text) const;
   void applyCharsmap(std::string &text) const;
   /// Returns the text that the shortest mapped prefix of `part` becomes; null data where none is mapped.

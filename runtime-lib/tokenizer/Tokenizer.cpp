@@ -113,10 +113,10 @@ bool TokenizerState::encode(std::string_view text, bool addSpecial, std::vector<
       continue;
     }
     std::string_view piece = text.substr(part.begin, part.end - part.begin);
-    bool ok = true;
+    bool ok = true, atStart = part.begin == 0;
     if (!normalizer.empty()) {
       rewritten = piece;
-      ok = normalizer.run(rewritten);
+      ok = normalizer.run(rewritten, atStart);
       piece = rewritten;
     }
     if (ok)
@@ -125,7 +125,7 @@ bool TokenizerState::encode(std::string_view text, bool addSpecial, std::vector<
       if (inner[i].token >= 0)
         ids.push_back(inner[i].token);
       else
-        ok = run.cut(piece.substr(inner[i].begin, inner[i].end - inner[i].begin), part.begin + inner[i].begin == 0);
+        ok = run.cut(piece.substr(inner[i].begin, inner[i].end - inner[i].begin), atStart && inner[i].begin == 0);
     }
     if (!ok)
       error = "a pattern of the tokenizer needs more work for this text than its limit allows";

@@ -125,8 +125,10 @@ class Streams(TestCase):
     def test_logits_cannot_be_written(self):
         done = run(model_of(KJV), "--tokens", "0,1", "-n", "2", "--logits", "/nowhere/logits.safetensors")
         self.assertEqual(done.code, 1)
-        self.assertRegex(done.err, "error: .*|/nowhere/logits.safetensors")
         self.assertIn("/nowhere/logits.safetensors", done.err)
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(model_of(KJV), "--tokens", "0,1", "-n", "2", "--logits", folder)
+            self.diagnosed(done, folder + ": error: exists and is not a regular file")
 
 
 class Prompts(TestCase):
@@ -158,27 +160,66 @@ class Prompts(TestCase):
         self.assertIn(done.code, (0, 1))
         done.raw_out.decode("utf-8")
 
+    def test_a_line_without_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "prompts.jsonl")
+            with open(path, "wb") as stream:
+                stream.truncate(1 << 31)
+            done = run(model_of(KJV), "--prompts", path, preexec_fn=support.limit_memory(1 << 30))
+            self.assertEqual(done.code, 1, f"\n{done}")
+            self.assertRegex(done.err, r"prompts\.jsonl:1: error: line has more than \d+ bytes")
+
     def test_empty_prompt(self):
         done = run(model_of(KJV), "", "-n", "4")
         self.assertIn(done.code, (0, 1), f"\n{done}")
 
     def test_prompts_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "prompts.jsonl")
-            with open(path, "w", encoding="utf-8") as stream:
-                stream.write('{"prompt": "In"}\n{"prompt": 7\n')
-            done = run(model_of(KJV), "--prompts", path, "-n", "2")
-            self.assertEqual(done.code, 1, f"\n{done}")
-            self.assertRegex(done.err, r"prompts\.jsonl:2")
+        """A bad line is named and the others are answered; the exit status tells."""
+        cases = [
+            ('{"prompt": 7', None),
+            ('{"prompt": 7}', "'prompt' must be a string, not number"),
+            ("7", "a line must be a string or an object, not number"),
+            ('{"prompt": "In", "n": -1}', "'n' must be a count of tokens from 0 to 2147483647, not -1"),
+            ('{"prompt": "In", "m": 1}', "unknown key 'm'; known: 'prompt', 'tokens', 'n'"),
+            ('{"n": 1}', "an object needs either 'prompt' or 'tokens'"),
+            ('{"tokens": [0, 2048]}', "2048"),
+        ]
+        for line, message in cases:
+            with self.subTest(line=line), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "prompts.jsonl")
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write('{"tokens": [0, 1143]}\n' + line + "\n")
+                done = run(model_of(KJV), "--prompts", path, "-n", "2")
+                self.assertEqual(done.code, 1, f"\n{done}")
+                self.assertRegex(done.err, r"prompts\.jsonl:2")
+                self.assertIn(message or "", done.err)
+                self.assertEqual(len(json.loads(done.out.splitlines()[0])["tokens"]), 2)
         self.refused("--prompts", "/nowhere.jsonl", fragments=["/nowhere.jsonl"])
 
     def test_usage(self):
-        for arguments in (["--no-such"], [], ["In", "-n", "many"], ["In", "-n", "-3"], ["In", "--threads", "0"],
-                          ["In", "--threads", "-1"], ["In", "--tokens", "1,2"], ["--tokens", "1,,2"], ["--tokens", "1,x"],
-                          ["--check"], ["In", "the"]):
-            done = run(model_of(KJV), *arguments)
-            self.assertEqual(done.code, 2, f"\n{done}")
-            self.assertNotEqual(done.err, "")
+        cases = [
+            (["--no-such"], "unknown option '--no-such'; see --help"),
+            (["--thread", "2"], "unknown option '--thread'; did you mean '--threads'?"),
+            ([], "no prompt; give a text, --tokens, --prompts or --check, or see --help"),
+            (["In", "-n", "many"], "'-n' takes a whole number, not 'many'"),
+            (["In", "-n", "-3"], "'-n' takes a number from 0 to 2147483647, not -3"),
+            (["In", "--threads", "0"], "'--threads' takes a number from 1 to"),
+            (["In", "--threads", "-1"], "'--threads' takes a number from 1 to"),
+            (["In", "--tolerance", "x"], "'--tolerance' takes a number of at least 0, not 'x'"),
+            (["In", "--json=yes"], "'--json' takes no value, but is given 'yes'"),
+            (["In", "--tokens", "1,2"], "more than one of a text, --tokens, --prompts, --check, --info, --verify and --version"),
+            (["--tokens", "1,,2"], "'--tokens' takes token ids separated by commas; '' is none"),
+            (["--tokens", "1,x"], "'--tokens' takes token ids separated by commas; 'x' is none"),
+            (["--tokens", ""], "'--tokens' takes token ids separated by commas; there is none"),
+            (["--check"], "'--check' takes a value, FILE; there is none"),
+            (["--check", GOLDEN, "--logits", "x"], "'--logits' goes with a text or --tokens"),
+            (["In", "the"], "a second prompt 'the'; put quotes around a text with spaces"),
+        ]
+        for arguments, message in cases:
+            with self.subTest(arguments=arguments):
+                done = run(model_of(KJV), *arguments)
+                self.assertEqual(done.code, 2, f"\n{done}")
+                self.assertIn(message, done.err)
 
     def test_thousands_of_threads(self):
         done = run(model_of(KJV), "--tokens", "0,1", "-n", "1", "--threads", "100000")
@@ -197,8 +238,11 @@ class GoldenFiles(TestCase):
     def test_malformed(self):
         self.refused("{")
         self.refused("")
-        self.refused([], "")
-        self.refused({"sequence": []}, "sequences")
+        self.refused([], "a golden file is an object with an array 'sequences'")
+        self.refused({"sequence": []}, "a golden file is an object with an array 'sequences'")
+        self.refused({"sequences": [{"prompt": [0], "expect": [1], "margin": ["0.5"]}]}, "must be a number, not string")
+        self.refused({"sequences": [{"prompt": [0], "expect": [1]}], "logits": [0.5] * 2048},
+                     r"'logits' belong to sequences\[1\]; there is 1 sequence")
         self.refused({"sequences": [{"prompt": [1]}]}, "expect")
         self.refused({"sequences": [{"prompt": [0, 2048], "expect": [1]}]}, "2048")
         self.refused({"sequences": [{"prompt": [0], "expect": [1, 2], "margin": [0.5]}]}, "margin", "2", "1")
@@ -207,7 +251,7 @@ class GoldenFiles(TestCase):
         self.refused({"sequences": [{"prompt": [0], "expect": [1] * 600}]}, "600|601", "512")
 
     def test_no_sequences(self):
-        self.refused({"sequences": []}, "sequences")
+        self.refused({"sequences": []}, "'sequences' is empty; nothing would be checked")
 
     def test_missing(self):
         self.diagnosed(run(model_of(KJV), "--check", "/nowhere.json"), "/nowhere.json")
@@ -225,7 +269,7 @@ class NotANumber(TestCase):
         for tensor in ("model.norm.weight", "model.layers.3.mlp.down_proj.weight"):
             done = run(self.poisoned(tensor), "--tokens", "0,1143", "-n", "4")
             self.assertEqual(done.code, 1, f"\n{done}")
-            self.assertRegex(done.err, "(?i)error: .*nan")
+            self.assertRegex(done.err, r"error: logits are NaN at position \d+; the weights or the activations overflow")
 
     def test_check_of_nan(self):
         done = run(self.poisoned("model.norm.weight"), "--check", GOLDEN)

@@ -109,8 +109,28 @@ class Config(Refusal):
         self.refused([os.path.join(TINY, "config.json"), TINY + "/golden.json"], r"golden\.json")
 
     def test_seed(self):
-        self.refused([os.path.join(TINY, "config.json"), "random:many"], "many")
-        self.refused([os.path.join(TINY, "config.json"), "random:"], "random:")
+        self.refused([os.path.join(TINY, "config.json"), "random:many"], "'random:many' has no seed; write random:SEED")
+        self.refused([os.path.join(TINY, "config.json"), "random:"], "'random:' has no seed; write random:SEED")
+        self.refused([os.path.join(TINY, "config.json"), "random:1:f17"], "'random:1:f17' names unknown format 'f17'")
+
+    def test_generation_config(self):
+        folder = variant(KJV)
+        support.write_json([], folder, "generation_config.json")
+        self.refused(folder, r"generation_config\.json:1:1: error: a generation config is an object; found")
+
+    def test_checkpoint_without_config(self):
+        folder = variant(TINY)
+        os.remove(os.path.join(folder, "config.json"))
+        self.refused(folder, "has no config.json beside it, which says what model the tensors make")
+
+    def test_unknown_kind_of_file(self):
+        path = os.path.join(support.scratch("kind"), "model.bin")
+        with open(path, "wb") as stream:
+            stream.write(b"%PDF-1.7 something else")
+        self.refused([os.path.join(TINY, "config.json"), path], r"model\.bin", "is neither safetensors nor GGUF")
+        with open(path, "wb") as stream:
+            stream.write(b"PK\3\4 something else")
+        self.refused([os.path.join(TINY, "config.json"), path], r"model\.bin: error: looks like a PyTorch pickle")
 
 
 class Spec(Refusal):
@@ -196,6 +216,11 @@ class Tensors(Refusal):
             header["model.norm.weight"]["shape"] = [10**15]
         self.header(edit, r"model\.norm\.weight")
 
+    def test_shape_beyond_all_sizes(self):
+        def edit(header):
+            header["model.norm.weight"]["shape"] = [2**62, 4]
+        self.header(edit, r"model\.norm\.weight", "takes more than 2\\^63-1 bytes")
+
     def test_header_length_beyond_the_file(self):
         folder = variant(TINY)
         with open(os.path.join(folder, "model.safetensors"), "r+b") as stream:
@@ -280,9 +305,26 @@ class Usage(TestCase):
         with open(os.path.join(folder, "file"), "w") as stream:
             stream.write("mine")
         done = run(MCC, TINY, "-o", os.path.join(folder, "file"))
-        self.diagnosed(done, "file")
+        self.diagnosed(done, "/file.*error: .*not a directory")
         self.assertEqual(support.read_bytes(os.path.join(folder, "file")), b"mine")
-        self.diagnosed(run(MCC, TINY, "-o", os.path.join(folder, "file", "deeper")), "file")
+        done = run(MCC, TINY, "-o", os.path.join(folder, "file", "deeper"))
+        self.diagnosed(done, "file/deeper: error: cannot make the output folder: not a directory")
+
+
+class Environment(TestCase):
+    """The final link needs a C compiler."""
+
+    def linked(self, environment, *fragments):
+        out = os.path.join(support.scratch("link"), "out")
+        done = run(MCC, TINY, "-o", out, env={**os.environ, **environment})
+        self.diagnosed(done, *fragments)
+        self.assertEqual(os.listdir(out) if os.path.isdir(out) else [], [])
+
+    def test_no_compiler(self):
+        self.linked({"PATH": "/nowhere", "CC": ""}, "no C compiler 'cc' on PATH for the final link; install one")
+
+    def test_failing_compiler(self):
+        self.linked({"CC": "false"}, r"'\S*false' could not link the executable \(exit 1\)")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,15 @@ static Family bloomFamily() {
   family.qkvBias = family.outBias = family.mlpBias = {"", true};
   family.bosToken = 1;
   family.eosTokens = {2};
-  family.ignored = {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "n_inner", "offset_alibi", "skip_bias_add",
-                    "skip_bias_add_qkv", "slow_but_exact", "unk_token_id"};
+  family.ignored = {"attention_softmax_in_fp32",
+                    "bias_dropout_fusion",
+                    "masked_softmax_fusion",
+                    "n_inner",
+                    "offset_alibi",
+                    "skip_bias_add",
+                    "skip_bias_add_qkv",
+                    "slow_but_exact",
+                    "unk_token_id"};
   family.adjust = [](ConfigReader &config, ModelSpec &spec, BlockSpec &block) -> LayerRule {
     spec.embeddingNorm = spec.finalNorm;
     block.attention.alibi.emplace();
@@ -44,15 +51,19 @@ static Family bloomFamily() {
                {"embedding_norm", "transformer.word_embeddings_layernorm.weight"},
                {"final_norm", "transformer.ln_f.weight"},
                {"head", "lm_head.weight"}});
-  family.nameInLayers({{"attention_norm", "input_layernorm.weight"}, {"qkv", "self_attention.query_key_value.weight"},
-                       {"o", "self_attention.dense.weight"}, {"mlp_norm", "post_attention_layernorm.weight"},
-                       {"up", "mlp.dense_h_to_4h.weight"}, {"down", "mlp.dense_4h_to_h.weight"}},
+  family.nameInLayers({{"attention_norm", "input_layernorm.weight"},
+                       {"qkv", "self_attention.query_key_value.weight"},
+                       {"o", "self_attention.dense.weight"},
+                       {"mlp_norm", "post_attention_layernorm.weight"},
+                       {"up", "mlp.dense_h_to_4h.weight"},
+                       {"down", "mlp.dense_4h_to_h.weight"}},
                       "transformer.h.{layer}.");
   return family;
 }
 
-/// MPT: transformers always adds ALiBi with a maximum of 8 and always makes the MLP four times as wide, whatever the config
-/// says; configs for which that would be another model are refused, except for the keys that it documents as unused.
+/// MPT: transformers always adds ALiBi with a maximum of 8 and always makes the MLP four times as wide, whatever the
+/// config says; configs for which that would be another model are refused, except for the keys that it documents as
+/// unused.
 static LayerRule readMpt(ConfigReader &config, ModelSpec &, BlockSpec &block) {
   block.attention.alibi.emplace();
   block.attention.qkvLayout = QkvLayout::Concatenated;
@@ -60,7 +71,8 @@ static LayerRule readMpt(ConfigReader &config, ModelSpec &, BlockSpec &block) {
     config.refuse("no_bias", "is false, which is not supported");
   if (config.has("logit_scale"))
     config.refuse("logit_scale", "is given, which is not supported");
-  if (std::string type = config.text("norm_type", "low_precision_layernorm"); type != "low_precision_layernorm" && type != "layernorm")
+  if (std::string type = config.text("norm_type", "low_precision_layernorm");
+      type != "low_precision_layernorm" && type != "layernorm")
     config.refuse("norm_type", "is {0}; known are 'low_precision_layernorm' and 'layernorm'", quoteJson(type));
   std::optional<ConfigReader> attention = config.nested("attn_config");
   if (!attention)
@@ -89,17 +101,24 @@ static Family mptFamily() {
   family.context = {"max_seq_len", 2048};
   family.width = {};
   family.norm.hasBias = false;
-  family.ignored = {"expansion_ratio", "learned_pos_emb", "embedding_fraction", "init_device", "init_config", "tokenizer_name"};
+  family.ignored = {"expansion_ratio", "learned_pos_emb", "embedding_fraction",
+                    "init_device",     "init_config",     "tokenizer_name"};
   family.adjust = readMpt;
-  family.name({{"embedding", "transformer.wte.weight"}, {"final_norm", "transformer.norm_f.weight"}, {"head", "lm_head.weight"}});
-  family.nameInLayers({{"attention_norm", "norm_1.weight"}, {"qkv", "attn.Wqkv.weight"}, {"o", "attn.out_proj.weight"},
-                       {"mlp_norm", "norm_2.weight"}, {"up", "ffn.up_proj.weight"}, {"down", "ffn.down_proj.weight"}},
+  family.name({{"embedding", "transformer.wte.weight"},
+               {"final_norm", "transformer.norm_f.weight"},
+               {"head", "lm_head.weight"}});
+  family.nameInLayers({{"attention_norm", "norm_1.weight"},
+                       {"qkv", "attn.Wqkv.weight"},
+                       {"o", "attn.out_proj.weight"},
+                       {"mlp_norm", "norm_2.weight"},
+                       {"up", "ffn.up_proj.weight"},
+                       {"down", "ffn.down_proj.weight"}},
                       "transformer.blocks.{layer}.");
   return family;
 }
 
-/// Falcon: one key head for all (7B), or groups of heads packed with their key and value (40B, 180B, 11B), or as many keys
-/// as heads (the RefinedWeb models with ALiBi).
+/// Falcon: one key head for all (7B), or groups of heads packed with their key and value (40B, 180B, 11B), or as many
+/// keys as heads (the RefinedWeb models with ALiBi).
 static LayerRule readFalcon(ConfigReader &config, ModelSpec &spec, BlockSpec &block, const Family &family) {
   AttentionSpec &attention = block.attention;
   bool isNew = config.flag("new_decoder_architecture", config.text("model_type", "") == "RefinedWeb");
@@ -143,11 +162,18 @@ static Family falconFamily() {
   family.eosTokens = {11};
   family.ignored = {"intermediate_size", "num_key_value_heads", "apply_residual_connection_post_layernorm"};
   Family self = family;
-  family.adjust = [self](ConfigReader &config, ModelSpec &spec, BlockSpec &block) { return readFalcon(config, spec, block, self); };
-  family.name({{"embedding", "transformer.word_embeddings.weight"}, {"final_norm", "transformer.ln_f.weight"}, {"head", "lm_head.weight"}});
-  family.nameInLayers({{"attention_norm", "input_layernorm.weight"}, {"qkv", "self_attention.query_key_value.weight"},
-                       {"o", "self_attention.dense.weight"}, {"mlp_norm", "post_attention_layernorm.weight"},
-                       {"up", "mlp.dense_h_to_4h.weight"}, {"down", "mlp.dense_4h_to_h.weight"}},
+  family.adjust = [self](ConfigReader &config, ModelSpec &spec, BlockSpec &block) {
+    return readFalcon(config, spec, block, self);
+  };
+  family.name({{"embedding", "transformer.word_embeddings.weight"},
+               {"final_norm", "transformer.ln_f.weight"},
+               {"head", "lm_head.weight"}});
+  family.nameInLayers({{"attention_norm", "input_layernorm.weight"},
+                       {"qkv", "self_attention.query_key_value.weight"},
+                       {"o", "self_attention.dense.weight"},
+                       {"mlp_norm", "post_attention_layernorm.weight"},
+                       {"up", "mlp.dense_h_to_4h.weight"},
+                       {"down", "mlp.dense_4h_to_h.weight"}},
                       "transformer.h.{layer}.");
   return family;
 }

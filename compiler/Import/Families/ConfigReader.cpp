@@ -71,7 +71,8 @@ std::optional<double> ConfigReader::toNumber(const JsonValue &value) const {
   return std::nullopt;
 }
 
-std::optional<int64_t> ConfigReader::optionalInteger(llvm::StringRef keys, std::optional<int64_t> fallback, int64_t low) {
+std::optional<int64_t> ConfigReader::optionalInteger(llvm::StringRef keys, std::optional<int64_t> fallback,
+                                                     int64_t low) {
   const JsonMember *member = find(keys);
   if (!member || failed())
     return fallback;

@@ -1,7 +1,8 @@
 // Typed reads of one config.json object that remember what was read and what went wrong first.
 //
 // Getters never fail: after the first error, or where a key is absent, they return the fallback, and the importer
-// asks `takeError()` once at the end. A key may be given as alternatives, "n_embd|hidden_size": the first one present counts.
+// asks `takeError()` once at the end. A key may be given as alternatives, "n_embd|hidden_size": the first one present
+// counts.
 #pragma once
 
 #include "compiler/Support/LocatedJson.h"

@@ -25,14 +25,20 @@ static std::optional<int64_t> readDerived(ConfigReader &config, const Key<int64_
 }
 
 Activation readActivation(ConfigReader &config, const Key<llvm::StringRef> &key) {
-  static constexpr ConfigReader::Choice<Activation> names[] = {
-      {"silu", Activation::Silu},          {"swish", Activation::Silu},
-      {"gelu", Activation::GeluErf},       {"gelu_python", Activation::GeluErf},
-      {"gelu_new", Activation::GeluTanh},  {"gelu_pytorch_tanh", Activation::GeluTanh},
-      {"gelu_python_tanh", Activation::GeluTanh}, {"gelu_fast", Activation::GeluTanh},
-      {"gelu_accurate", Activation::GeluTanh},    {"quick_gelu", Activation::GeluQuick},
-      {"relu", Activation::Relu},          {"relu2", Activation::Relu2},
-      {"xielu", Activation::Xielu},        {"linear", Activation::None}};
+  static constexpr ConfigReader::Choice<Activation> names[] = {{"silu", Activation::Silu},
+                                                               {"swish", Activation::Silu},
+                                                               {"gelu", Activation::GeluErf},
+                                                               {"gelu_python", Activation::GeluErf},
+                                                               {"gelu_new", Activation::GeluTanh},
+                                                               {"gelu_pytorch_tanh", Activation::GeluTanh},
+                                                               {"gelu_python_tanh", Activation::GeluTanh},
+                                                               {"gelu_fast", Activation::GeluTanh},
+                                                               {"gelu_accurate", Activation::GeluTanh},
+                                                               {"quick_gelu", Activation::GeluQuick},
+                                                               {"relu", Activation::Relu},
+                                                               {"relu2", Activation::Relu2},
+                                                               {"xielu", Activation::Xielu},
+                                                               {"linear", Activation::None}};
   return config.choice<Activation>(key.keys, key.absent, names);
 }
 
@@ -60,7 +66,8 @@ static BlockSpec readTemplate(ConfigReader &config, const Family &family, ModelS
   BlockSpec block;
   block.name = "block";
   NormSpec norm = family.norm;
-  norm.eps = family.normEps.keys.empty() ? family.normEps.absent : config.number(family.normEps.keys, family.normEps.absent);
+  norm.eps =
+      family.normEps.keys.empty() ? family.normEps.absent : config.number(family.normEps.keys, family.normEps.absent);
   block.attentionNorm = block.mlpNorm = spec.finalNorm = norm;
   if (!family.heads.keys.empty())
     block.attention = readAttention(config, family, spec.hidden);
@@ -117,7 +124,7 @@ static void readTokens(ConfigReader &config, const Family &family, ModelSpec &sp
 
 static Format readDtype(ConfigReader &config) {
   static constexpr ConfigReader::Choice<Format> names[] = {
-      {"float32", Format::F32}, {"float16", Format::F16}, {"bfloat16", Format::BF16},
+      {"float32", Format::F32},       {"float16", Format::F16},       {"bfloat16", Format::BF16},
       {"torch.float32", Format::F32}, {"torch.float16", Format::F16}, {"torch.bfloat16", Format::BF16}};
   bool given = config.has("dtype|torch_dtype");
   config.ignore({"dtype", "torch_dtype"});
@@ -134,7 +141,8 @@ static void checkGeneral(ConfigReader &config) {
     for (const std::string &name : *names)
       if (!llvm::StringRef(name).ends_with("ForCausalLM") && !llvm::StringRef(name).ends_with("LMHeadModel") &&
           !llvm::StringRef(name).ends_with("Model"))
-        config.refuse("architectures", "has {0}, which is not a language model that predicts the next token", quoteJson(name));
+        config.refuse("architectures", "has {0}, which is not a language model that predicts the next token",
+                      quoteJson(name));
   if (config.has("compression_config"))
     config.refuse("compression_config", "is given; weights compressed that way are not supported");
 }
@@ -151,8 +159,8 @@ static void checkUnread(ConfigReader &config, const Family &family) {
     if (neutral || meaning == KeyMeaning::Harmless)
       continue;
     if (meaning == KeyMeaning::Feature)
-      return config.refuse(member->key, "is {0}; models of type '{1}' have no such thing", config.document.quoted(member->value),
-                           family.modelType);
+      return config.refuse(member->key, "is {0}; models of type '{1}' have no such thing",
+                           config.document.quoted(member->value), family.modelType);
     llvm::StringRef near = member->key.size() >= 6 ? nearestName(member->key, absent) : llvm::StringRef();
     if (!near.empty() && llvm::StringRef(member->key).edit_distance(near) <= 2)
       return config.refuse(member->key, "is unknown; did you mean '{0}'?", near);
@@ -191,7 +199,8 @@ ModelSpec buildFromConfig(ConfigReader &config, const Family &family) {
   return spec;
 }
 
-std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &spec, llvm::ArrayRef<llvm::StringRef> known,
+std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &spec,
+                                        llvm::ArrayRef<llvm::StringRef> known,
                                         llvm::function_ref<llvm::StringRef(int64_t layer)> fallback) {
   std::vector<std::string> types = config.texts("layer_types").value_or(std::vector<std::string>());
   bool given = config.has("layer_types");
@@ -201,7 +210,8 @@ std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &s
     config.refuse("layer_types", "has {0} entries; the model has {1} layers", types.size(), spec.layers.size());
   for (const std::string &type : types)
     if (!llvm::is_contained(known, type))
-      config.refuse("layer_types", "has {0}; known are {1}{2}", quoteJson(type), quotedList(known), suggestName(type, known));
+      config.refuse("layer_types", "has {0}; known are {1}{2}", quoteJson(type), quotedList(known),
+                    suggestName(type, known));
   types.resize(spec.layers.size());
   return types;
 }

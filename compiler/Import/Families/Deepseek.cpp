@@ -1,5 +1,6 @@
-// DeepSeek 2 and 3: latent attention, a few dense layers first, then mixtures with shared experts. 2 scores by softmax and
-// ranks groups by their best expert; 3 scores by sigmoid, adds a bias for the selection, and ranks groups by their best two.
+// DeepSeek 2 and 3: latent attention, a few dense layers first, then mixtures with shared experts. 2 scores by softmax
+// and ranks groups by their best expert; 3 scores by sigmoid, adds a bias for the selection, and ranks groups by their
+// best two.
 #include "compiler/Import/Families/Family.h"
 
 #include <cmath>
@@ -30,7 +31,8 @@ static void readLatentAttention(ConfigReader &config, const Family &family, Bloc
   }
 }
 
-static void readExperts(ConfigReader &config, BlockSpec &block, int64_t experts, int64_t perToken, int64_t shared, int64_t width) {
+static void readExperts(ConfigReader &config, BlockSpec &block, int64_t experts, int64_t perToken, int64_t shared,
+                        int64_t width) {
   MoeSpec &moe = block.moe.emplace();
   moe.experts = config.integer("n_routed_experts|num_experts|num_local_experts", experts, 1);
   moe.expertsPerToken = config.optionalInteger("num_experts_per_tok", perToken, 1).value_or(1);
@@ -87,7 +89,8 @@ static Family deepseekBase() {
   family.headDim = {"", 1}; // set with the latent dimensions
   family.hasRope = false;
   family.ropePairing = RopeSpec::Pairing::Adjacent;
-  family.ignored.insert(family.ignored.end(), {"ep_size", "num_nextn_predict_layers", "num_mtp_layers", "aux_loss_alpha", "seq_aux"});
+  family.ignored.insert(family.ignored.end(),
+                        {"ep_size", "num_nextn_predict_layers", "num_mtp_layers", "aux_loss_alpha", "seq_aux"});
   family.unname({"k", "v"});
   family.nameInLayers({{"q_a", "self_attn.q_a_proj.weight"},
                        {"q_a_norm", "self_attn.q_a_layernorm.weight"},
@@ -110,7 +113,9 @@ static Family deepseek2Family() {
   family.modelType = "deepseek_v2";
   family.vocabulary.absent = 102400;
   Family self = family;
-  family.adjust = [self](ConfigReader &config, ModelSpec &, BlockSpec &block) { return readDeepseek2(config, self, block); };
+  family.adjust = [self](ConfigReader &config, ModelSpec &, BlockSpec &block) {
+    return readDeepseek2(config, self, block);
+  };
   return family;
 }
 
@@ -130,7 +135,9 @@ static Family deepseek3Family() {
   family.eosTokens = {1};
   family.nameInLayers({{"router_selection_bias", "mlp.gate.e_score_correction_bias"}});
   Family self = family;
-  family.adjust = [self](ConfigReader &config, ModelSpec &, BlockSpec &block) { return readDeepseek3(config, self, block); };
+  family.adjust = [self](ConfigReader &config, ModelSpec &, BlockSpec &block) {
+    return readDeepseek3(config, self, block);
+  };
   return family;
 }
 

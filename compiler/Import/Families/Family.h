@@ -54,8 +54,8 @@ struct Family {
   /// Keys of other families that published configs carry and this family's code does not read.
   std::vector<llvm::StringRef> ignored;
 
-  /// Sets what the fields above do not say: reads further keys, changes the spec and the template block, and returns the
-  /// rule of the layers, or null where they are all alike.
+  /// Sets what the fields above do not say: reads further keys, changes the spec and the template block, and returns
+  /// the rule of the layers, or null where they are all alike.
   std::function<LayerRule(ConfigReader &config, ModelSpec &spec, BlockSpec &block)> adjust;
 
   std::vector<std::pair<std::string, std::string>> tensors; ///< role -> name; a later entry replaces an earlier one
@@ -63,7 +63,8 @@ struct Family {
   /// Sets the names of some roles.
   void name(std::initializer_list<std::pair<std::string, std::string>> names) { tensors.insert(tensors.end(), names); }
   /// Sets the names of roles of a layer: "model.layers.{layer}." goes before each.
-  void nameInLayers(std::initializer_list<std::pair<std::string, std::string>> names, const std::string &prefix = "model.layers.{layer}.");
+  void nameInLayers(std::initializer_list<std::pair<std::string, std::string>> names,
+                    const std::string &prefix = "model.layers.{layer}.");
   /// Removes roles that a family this one was copied from names.
   void unname(std::initializer_list<std::string> roles);
 };
@@ -82,7 +83,8 @@ ModelSpec buildFromConfig(ConfigReader &config, const Family &family);
 RopeSpec readRope(ConfigReader &config, const Family &family, int64_t headDim);
 /// As above for models with parameters per layer type: those of `type`, or, where there are none, frequencies of base
 /// `theta` with the scaling of `rope_scaling` (`takesScaling`) or none.
-RopeSpec readLayerRope(ConfigReader &config, const Family &family, int64_t headDim, llvm::StringRef type, double theta, bool takesScaling);
+RopeSpec readLayerRope(ConfigReader &config, const Family &family, int64_t headDim, llvm::StringRef type, double theta,
+                       bool takesScaling);
 
 /// Reads `quantization_config`; nothing where absent or null. Methods and settings that are not understood are errors.
 std::optional<QuantizationSpec> readQuantization(ConfigReader &config);
@@ -91,7 +93,8 @@ std::optional<QuantizationSpec> readQuantization(ConfigReader &config);
 Activation readActivation(ConfigReader &config, const Key<llvm::StringRef> &key);
 
 /// Reads `layer_types`, or makes it by `fallback` where it is absent; one entry per layer, each one of `known`.
-std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &spec, llvm::ArrayRef<llvm::StringRef> known,
+std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &spec,
+                                        llvm::ArrayRef<llvm::StringRef> known,
                                         llvm::function_ref<llvm::StringRef(int64_t layer)> fallback);
 
 /// The rule of models whose layers of type "sliding_attention" see `window` positions and the others all.

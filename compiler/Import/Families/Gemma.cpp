@@ -1,5 +1,5 @@
-// Gemma 1 to 3: scaled embeddings, norms with weights about zero (Hugging Face's form adds 1), and from 2 on norms on both
-// sides of each half, soft caps and alternating windows.
+// Gemma 1 to 3: scaled embeddings, norms with weights about zero (Hugging Face's form adds 1), and from 2 on norms on
+// both sides of each half, soft caps and alternating windows.
 #include "compiler/Import/Families/Family.h"
 
 #include <cmath>
@@ -10,14 +10,16 @@ namespace mcc {
 /// tanh form; `hidden_activation`, added later, says so.
 static LayerRule readGemma(ConfigReader &config, ModelSpec &spec, BlockSpec &block) {
   spec.embeddingScale = std::sqrt(double(spec.hidden));
-  block.mlp.activation = readActivation(config, {config.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh"});
+  block.mlp.activation = readActivation(
+      config, {config.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh"});
   config.ignore({"hidden_activation", "hidden_act"});
   if (block.mlp.activation == Activation::GeluErf)
     block.mlp.activation = Activation::GeluTanh;
   return nullptr;
 }
 
-static LayerRule readGemma2(ConfigReader &config, ModelSpec &spec, BlockSpec &block, int64_t period, bool capsByDefault) {
+static LayerRule readGemma2(ConfigReader &config, ModelSpec &spec, BlockSpec &block, int64_t period,
+                            bool capsByDefault) {
   readGemma(config, spec, block);
   block.attentionPostNorm = block.mlpPostNorm = spec.finalNorm;
   double scalar = config.number("query_pre_attn_scalar", 256);
@@ -28,9 +30,10 @@ static LayerRule readGemma2(ConfigReader &config, ModelSpec &spec, BlockSpec &bl
   block.attention.softcap = config.optionalNumber("attn_logit_softcapping", capsByDefault ? 50 : 0).value_or(0);
   spec.logitSoftcap = config.optionalNumber("final_logit_softcapping", capsByDefault ? 30 : 0).value_or(0);
   std::optional<int64_t> window = config.optionalInteger("sliding_window", 4096, 1);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
+      });
   return slidingLayers(types, window.value_or(0));
 }
 
@@ -82,7 +85,8 @@ static LayerRule readGemma3(ConfigReader &config, ModelSpec &spec, BlockSpec &bl
   block.attention.qkNorm = spec.finalNorm;
   int64_t headDim = block.attention.headDim;
   RopeSpec full = readLayerRope(config, family, headDim, "full_attention", config.number("rope_theta", 1000000), true);
-  RopeSpec local = readLayerRope(config, family, headDim, "sliding_attention", config.number("rope_local_base_freq", 10000), false);
+  RopeSpec local =
+      readLayerRope(config, family, headDim, "sliding_attention", config.number("rope_local_base_freq", 10000), false);
   return [=](int64_t layer, BlockSpec &made) {
     windows(layer, made);
     made.attention.rope = made.name == "sliding" ? local : full;
@@ -97,7 +101,9 @@ static Family gemma3Family() {
   family.hasRope = false;
   family.nameInLayers({{"q_norm", "self_attn.q_norm.weight"}, {"k_norm", "self_attn.k_norm.weight"}});
   Family ropes = family;
-  family.adjust = [ropes](ConfigReader &config, ModelSpec &spec, BlockSpec &block) { return readGemma3(config, spec, block, ropes); };
+  family.adjust = [ropes](ConfigReader &config, ModelSpec &spec, BlockSpec &block) {
+    return readGemma3(config, spec, block, ropes);
+  };
   return family;
 }
 

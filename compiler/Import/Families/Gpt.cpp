@@ -1,5 +1,5 @@
-// The GPT line: GPT-2 (learned positions, weights stored [in, out]), GPT-J, GPT-Neo and GPT-NeoX (Pythia), and OPT, whose
-// table of positions starts two rows late.
+// The GPT line: GPT-2 (learned positions, weights stored [in, out]), GPT-J, GPT-Neo and GPT-NeoX (Pythia), and OPT,
+// whose table of positions starts two rows late.
 #include "compiler/Import/Families/Family.h"
 
 #include <cmath>
@@ -29,7 +29,8 @@ static Family gpt2Names() {
   family.context.keys = "n_positions|max_position_embeddings";
   family.width = {"n_inner", 0};
   family.ignored = {"n_ctx"};
-  family.name({{"embedding", "transformer.wte.weight"}, {"final_norm", "transformer.ln_f.weight"}, {"head", "lm_head.weight"}});
+  family.name(
+      {{"embedding", "transformer.wte.weight"}, {"final_norm", "transformer.ln_f.weight"}, {"head", "lm_head.weight"}});
   family.nameInLayers({{"attention_norm", "ln_1.weight"}, {"mlp_norm", "ln_2.weight"}}, "transformer.h.{layer}.");
   return family;
 }
@@ -56,7 +57,10 @@ static Family gpt2Family() {
   family.tiedHead.absent = true;
   family.adjust = readGpt2;
   family.name({{"position_embedding", "transformer.wpe.weight"}});
-  family.nameInLayers({{"qkv", "attn.c_attn.weight"}, {"o", "attn.c_proj.weight"}, {"up", "mlp.c_fc.weight"}, {"down", "mlp.c_proj.weight"}},
+  family.nameInLayers({{"qkv", "attn.c_attn.weight"},
+                       {"o", "attn.c_proj.weight"},
+                       {"up", "mlp.c_fc.weight"},
+                       {"down", "mlp.c_proj.weight"}},
                       "transformer.h.{layer}.");
   return family;
 }
@@ -76,8 +80,12 @@ static Family gptjFamily() {
     return nullptr;
   };
   family.unname({"mlp_norm"});
-  family.nameInLayers({{"q", "attn.q_proj.weight"}, {"k", "attn.k_proj.weight"}, {"v", "attn.v_proj.weight"}, {"o", "attn.out_proj.weight"},
-                       {"up", "mlp.fc_in.weight"}, {"down", "mlp.fc_out.weight"}},
+  family.nameInLayers({{"q", "attn.q_proj.weight"},
+                       {"k", "attn.k_proj.weight"},
+                       {"v", "attn.v_proj.weight"},
+                       {"o", "attn.out_proj.weight"},
+                       {"up", "mlp.fc_in.weight"},
+                       {"down", "mlp.fc_out.weight"}},
                       "transformer.h.{layer}.");
   return family;
 }
@@ -91,7 +99,8 @@ static std::vector<std::string> readAttentionTypes(ConfigReader &config, size_t 
       kinds.push_back(layer % 2 == 0 ? "global" : "local");
   } else {
     for (const JsonValue &item : member->value.elements) {
-      bool wellFormed = item.elements.size() == 2 && item.elements[0].isArray() && item.elements[1].kind == JsonValue::Kind::Integer;
+      bool wellFormed =
+          item.elements.size() == 2 && item.elements[0].isArray() && item.elements[1].kind == JsonValue::Kind::Integer;
       if (!wellFormed || item.elements[1].integer < 0 || uint64_t(item.elements[1].integer) > layers) {
         config.refuse("attention_types", "has an entry that is not [[kinds], times] with at most {0} times", layers);
         break;
@@ -133,8 +142,12 @@ static Family gptNeoFamily() {
     };
   };
   family.name({{"position_embedding", "transformer.wpe.weight"}});
-  family.nameInLayers({{"q", "attn.attention.q_proj.weight"}, {"k", "attn.attention.k_proj.weight"}, {"v", "attn.attention.v_proj.weight"},
-                       {"o", "attn.attention.out_proj.weight"}, {"up", "mlp.c_fc.weight"}, {"down", "mlp.c_proj.weight"}},
+  family.nameInLayers({{"q", "attn.attention.q_proj.weight"},
+                       {"k", "attn.attention.k_proj.weight"},
+                       {"v", "attn.attention.v_proj.weight"},
+                       {"o", "attn.attention.out_proj.weight"},
+                       {"up", "mlp.c_fc.weight"},
+                       {"down", "mlp.c_proj.weight"}},
                       "transformer.h.{layer}.");
   return family;
 }
@@ -161,9 +174,15 @@ static Family gptNeoxFamily() {
     block.attention.qkvLayout = QkvLayout::PerKvHead;
     return nullptr;
   };
-  family.name({{"embedding", "gpt_neox.embed_in.weight"}, {"final_norm", "gpt_neox.final_layer_norm.weight"}, {"head", "embed_out.weight"}});
-  family.nameInLayers({{"attention_norm", "input_layernorm.weight"}, {"qkv", "attention.query_key_value.weight"}, {"o", "attention.dense.weight"},
-                       {"mlp_norm", "post_attention_layernorm.weight"}, {"up", "mlp.dense_h_to_4h.weight"}, {"down", "mlp.dense_4h_to_h.weight"}},
+  family.name({{"embedding", "gpt_neox.embed_in.weight"},
+               {"final_norm", "gpt_neox.final_layer_norm.weight"},
+               {"head", "embed_out.weight"}});
+  family.nameInLayers({{"attention_norm", "input_layernorm.weight"},
+                       {"qkv", "attention.query_key_value.weight"},
+                       {"o", "attention.dense.weight"},
+                       {"mlp_norm", "post_attention_layernorm.weight"},
+                       {"up", "mlp.dense_h_to_4h.weight"},
+                       {"down", "mlp.dense_4h_to_h.weight"}},
                       "gpt_neox.layers.{layer}.");
   return family;
 }
@@ -203,9 +222,14 @@ static Family optFamily() {
                {"final_norm", "model.decoder.final_layer_norm.weight"},
                {"head_projection", "model.decoder.project_out.weight"},
                {"head", "lm_head.weight"}});
-  family.nameInLayers({{"attention_norm", "self_attn_layer_norm.weight"}, {"q", "self_attn.q_proj.weight"}, {"k", "self_attn.k_proj.weight"},
-                       {"v", "self_attn.v_proj.weight"}, {"o", "self_attn.out_proj.weight"}, {"mlp_norm", "final_layer_norm.weight"},
-                       {"up", "fc1.weight"}, {"down", "fc2.weight"}},
+  family.nameInLayers({{"attention_norm", "self_attn_layer_norm.weight"},
+                       {"q", "self_attn.q_proj.weight"},
+                       {"k", "self_attn.k_proj.weight"},
+                       {"v", "self_attn.v_proj.weight"},
+                       {"o", "self_attn.out_proj.weight"},
+                       {"mlp_norm", "final_layer_norm.weight"},
+                       {"up", "fc1.weight"},
+                       {"down", "fc2.weight"}},
                       "model.decoder.layers.{layer}.");
   return family;
 }

@@ -11,7 +11,8 @@ Family llamaFamily() {
   family.bosToken = 1;
   family.eosTokens = {2};
   family.ignored = {"pretraining_tp"};
-  family.name({{"embedding", "model.embed_tokens.weight"}, {"final_norm", "model.norm.weight"}, {"head", "lm_head.weight"}});
+  family.name(
+      {{"embedding", "model.embed_tokens.weight"}, {"final_norm", "model.norm.weight"}, {"head", "lm_head.weight"}});
   family.nameInLayers({{"attention_norm", "input_layernorm.weight"},
                        {"q", "self_attn.q_proj.weight"},
                        {"k", "self_attn.k_proj.weight"},
@@ -127,7 +128,8 @@ static Family bitnetFamily() {
     block.attention.innerNorm = block.mlp.innerNorm = spec.finalNorm;
     return nullptr;
   };
-  family.nameInLayers({{"attention_inner_norm", "self_attn.attn_sub_norm.weight"}, {"mlp_inner_norm", "mlp.ffn_sub_norm.weight"}});
+  family.nameInLayers(
+      {{"attention_inner_norm", "self_attn.attn_sub_norm.weight"}, {"mlp_inner_norm", "mlp.ffn_sub_norm.weight"}});
   return family;
 }
 
@@ -178,9 +180,10 @@ static LayerRule smollm3Layers(ConfigReader &config, ModelSpec &spec, BlockSpec 
   }
   bool slides = config.flag("use_sliding_window", false);
   int64_t window = config.optionalInteger("sliding_window", std::nullopt, 1).value_or(0);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return slides && window != 0 && !rotates[layer] ? "sliding_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return slides && window != 0 && !rotates[layer] ? "sliding_attention" : "full_attention";
+      });
   LayerRule windows = slidingLayers(types, slides ? window : 0);
   return [rotates, windows](int64_t layer, BlockSpec &block) {
     windows(layer, block);
@@ -250,11 +253,13 @@ static LayerRule exaone4Layers(ConfigReader &config, ModelSpec &spec, BlockSpec 
   std::optional<int64_t> window = config.optionalInteger("sliding_window", 4096, 1);
   // "LLLG" and 4 both mean that every fourth layer is full.
   const JsonMember *pattern = config.find("sliding_window_pattern");
-  int64_t period = pattern && pattern->value.isString() ? int64_t(pattern->value.string.size())
-                                                        : config.optionalInteger("sliding_window_pattern", 4).value_or(0);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return window && period > 0 && (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
-  });
+  int64_t period = pattern && pattern->value.isString()
+                       ? int64_t(pattern->value.string.size())
+                       : config.optionalInteger("sliding_window_pattern", 4).value_or(0);
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return window && period > 0 && (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
+      });
   LayerRule windows = slidingLayers(types, window.value_or(0));
   return [windows, hybrid = window.has_value()](int64_t layer, BlockSpec &made) {
     windows(layer, made);
@@ -314,13 +319,14 @@ static Family glm4Family() {
     block.attentionPostNorm = block.mlpPostNorm = spec.finalNorm;
     return nullptr;
   };
-  family.nameInLayers({{"attention_post_norm", "post_self_attn_layernorm.weight"}, {"mlp_post_norm", "post_mlp_layernorm.weight"}});
+  family.nameInLayers(
+      {{"attention_post_norm", "post_self_attn_layernorm.weight"}, {"mlp_post_norm", "post_mlp_layernorm.weight"}});
   return family;
 }
 
 void addLlamaFamilies(std::vector<Family> &families) {
-  for (auto make : {llamaFamily, mistralFamily, arceeFamily, heliumFamily, apertusFamily, bitnetFamily, ernieFamily, seedOssFamily,
-                    smollm3Family, graniteFamily, hunyuanFamily, exaone4Family, glmFamily, glm4Family})
+  for (auto make : {llamaFamily, mistralFamily, arceeFamily, heliumFamily, apertusFamily, bitnetFamily, ernieFamily,
+                    seedOssFamily, smollm3Family, graniteFamily, hunyuanFamily, exaone4Family, glmFamily, glm4Family})
     families.push_back(make());
 }
 

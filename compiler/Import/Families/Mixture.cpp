@@ -75,9 +75,10 @@ static LayerRule readGptOss(ConfigReader &config, ModelSpec &spec, BlockSpec &bl
   moe.expert.clamp = 7;
   moe.expert.upOffset = 1;
   config.requireNumber("swiglu_limit", 7);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return (layer + 1) % 2 != 0 ? "sliding_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return (layer + 1) % 2 != 0 ? "sliding_attention" : "full_attention";
+      });
   return slidingLayers(types, config.optionalInteger("sliding_window", 128, 1).value_or(0));
 }
 

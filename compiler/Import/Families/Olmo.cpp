@@ -59,9 +59,10 @@ static Family olmo2Family() {
 static LayerRule readOlmo3(ConfigReader &config, ModelSpec &spec, BlockSpec &block, const Family &family) {
   readOlmo2(spec, block);
   int64_t window = config.optionalInteger("sliding_window", 4096, 1).value_or(0);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return (layer + 1) % 4 != 0 ? "sliding_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return (layer + 1) % 4 != 0 ? "sliding_attention" : "full_attention";
+      });
   LayerRule windows = slidingLayers(types, window);
   int64_t headDim = block.attention.headDim;
   RopeSpec full = readLayerRope(config, family, headDim, "full_attention", config.number("rope_theta", 500000), true);
@@ -77,7 +78,9 @@ static Family olmo3Family() {
   family.modelType = "olmo3";
   family.hasRope = false;
   Family ropes = family;
-  family.adjust = [ropes](ConfigReader &config, ModelSpec &spec, BlockSpec &block) { return readOlmo3(config, spec, block, ropes); };
+  family.adjust = [ropes](ConfigReader &config, ModelSpec &spec, BlockSpec &block) {
+    return readOlmo3(config, spec, block, ropes);
+  };
   return family;
 }
 

@@ -27,8 +27,11 @@ static Family phiFamily() {
   };
   family.unname({"gate", "mlp_norm"});
   family.name({{"final_norm", "model.final_layernorm.weight"}});
-  family.nameInLayers({{"o", "self_attn.dense.weight"}, {"up", "mlp.fc1.weight"}, {"down", "mlp.fc2.weight"},
-                       {"q_norm", "self_attn.q_layernorm.weight"}, {"k_norm", "self_attn.k_layernorm.weight"}});
+  family.nameInLayers({{"o", "self_attn.dense.weight"},
+                       {"up", "mlp.fc1.weight"},
+                       {"down", "mlp.fc2.weight"},
+                       {"q_norm", "self_attn.q_layernorm.weight"},
+                       {"k_norm", "self_attn.k_layernorm.weight"}});
   return family;
 }
 
@@ -47,7 +50,8 @@ static Family phi3Family() {
     using Scaling = RopeSpec::Scaling;
     // transformers takes "yarn" for "longrope" here, and refuses the others.
     if (block.attention.rope->scaling != Scaling::None && block.attention.rope->scaling != Scaling::LongRope)
-      config.refuse("rope_scaling|rope_parameters", "has a type that this family does not know; known are 'default' and 'longrope'");
+      config.refuse("rope_scaling|rope_parameters",
+                    "has a type that this family does not know; known are 'default' and 'longrope'");
     block.attention.window = config.optionalInteger("sliding_window", std::nullopt, 1).value_or(0);
     block.attention.qkvLayout = QkvLayout::Concatenated;
     block.mlp.gateUpLayout = GateUpLayout::Concatenated;
@@ -84,7 +88,8 @@ static Family stablelmFamily() {
       block.residual = Residual::ParallelOneNorm;
     return nullptr;
   };
-  family.nameInLayers({{"q_norm", "self_attn.q_layernorm.norms.{head}.weight"}, {"k_norm", "self_attn.k_layernorm.norms.{head}.weight"}});
+  family.nameInLayers({{"q_norm", "self_attn.q_layernorm.norms.{head}.weight"},
+                       {"k_norm", "self_attn.k_layernorm.norms.{head}.weight"}});
   return family;
 }
 
@@ -172,9 +177,10 @@ static LayerRule readCohere2(ConfigReader &config, ModelSpec &spec, BlockSpec &b
   spec.logitScale = config.number("logit_scale", 0.0625);
   block.residual = Residual::ParallelOneNorm;
   int64_t period = config.integer("sliding_window_pattern", 4, 1);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "sliding_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return (layer + 1) % period != 0 ? "sliding_attention" : "full_attention";
+      });
   int64_t window = config.optionalInteger("sliding_window", 4096, 1).value_or(0);
   LayerRule windows = slidingLayers(types, window);
   return [windows](int64_t layer, BlockSpec &made) {
@@ -189,14 +195,16 @@ static Family cohere2Family() {
   family.modelType = "cohere2";
   family.headDim = {};
   family.ropeTheta = 10000;
-  family.ignored = {"head_dim", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct", "use_gated_activation",
-                    "use_embedding_sharing", "use_parallel_block", "use_parallel_embedding", "layer_switch"};
+  family.ignored = {"head_dim",           "order_of_interleaved_layers", "position_embedding_type",
+                    "rotary_pct",         "use_gated_activation",        "use_embedding_sharing",
+                    "use_parallel_block", "use_parallel_embedding",      "layer_switch"};
   family.adjust = readCohere2;
   return family;
 }
 
 void addPhiFamilies(std::vector<Family> &families) {
-  for (auto make : {phiFamily, phi3Family, stablelmFamily, starcoder2Family, nemotronFamily, cohereFamily, cohere2Family})
+  for (auto make :
+       {phiFamily, phi3Family, stablelmFamily, starcoder2Family, nemotronFamily, cohereFamily, cohere2Family})
     families.push_back(make());
 }
 

@@ -1,5 +1,5 @@
-// `quantization_config`: how a published checkpoint packs its weights. Each method's settings that change what the numbers
-// mean are read; those that only concerned the making of the file are listed; any other is refused.
+// `quantization_config`: how a published checkpoint packs its weights. Each method's settings that change what the
+// numbers mean are read; those that only concerned the making of the file are listed; any other is refused.
 #include "compiler/Import/Families/Family.h"
 
 namespace mcc {
@@ -33,10 +33,29 @@ static void readGptq(ConfigReader &config, QuantizationSpec &quantization) {
   quantization.ordered = config.flag("desc_act", false);
   if (std::string format = config.text("checkpoint_format", "gptq"); format != "gptq")
     config.refuse("checkpoint_format", "is {0}; only 'gptq' is supported", quoteJson(format));
-  config.ignore({"sym", "damp_percent", "true_sequential", "static_groups", "dataset", "model_name_or_path", "model_file_base_name",
-                 "model_seqlen", "block_name_to_quantize", "module_name_preceding_first_block", "batch_size", "pad_token_id", "use_cuda_fp16",
-                 "use_exllama", "disable_exllama", "exllama_config", "max_input_length", "cache_block_outputs", "tokenizer", "is_marlin_format",
-                 "meta", "backend", "lm_head"});
+  config.ignore({"sym",
+                 "damp_percent",
+                 "true_sequential",
+                 "static_groups",
+                 "dataset",
+                 "model_name_or_path",
+                 "model_file_base_name",
+                 "model_seqlen",
+                 "block_name_to_quantize",
+                 "module_name_preceding_first_block",
+                 "batch_size",
+                 "pad_token_id",
+                 "use_cuda_fp16",
+                 "use_exllama",
+                 "disable_exllama",
+                 "exllama_config",
+                 "max_input_length",
+                 "cache_block_outputs",
+                 "tokenizer",
+                 "is_marlin_format",
+                 "meta",
+                 "backend",
+                 "lm_head"});
 }
 
 static void readAwq(ConfigReader &config, QuantizationSpec &quantization) {

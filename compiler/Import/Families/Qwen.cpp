@@ -1,6 +1,6 @@
 // Qwen 2 and 3: Llama with biases on q, k and v, or with norms of the query and key heads, and a window for the
-// layers from `max_window_layers` on where `use_sliding_window` says so; their mixtures of experts; and Qwen3-Next, whose
-// layers are gated delta nets but for every fourth.
+// layers from `max_window_layers` on where `use_sliding_window` says so; their mixtures of experts; and Qwen3-Next,
+// whose layers are gated delta nets but for every fourth.
 #include "compiler/Import/Families/Family.h"
 
 #include <set>
@@ -8,7 +8,8 @@
 namespace mcc {
 
 /// `slidesByDefault` says which layers slide where `layer_types` is absent, given `max_window_layers`.
-static LayerRule readWindows(ConfigReader &config, ModelSpec &spec, llvm::function_ref<bool(int64_t layer, int64_t bound)> slidesByDefault) {
+static LayerRule readWindows(ConfigReader &config, ModelSpec &spec,
+                             llvm::function_ref<bool(int64_t layer, int64_t bound)> slidesByDefault) {
   bool slides = config.flag("use_sliding_window", false);
   std::optional<int64_t> window = config.optionalInteger("sliding_window", 4096);
   int64_t bound = config.optionalInteger("max_window_layers", 28).value_or(28);
@@ -64,7 +65,8 @@ static std::function<bool(int64_t)> readSparseLayers(ConfigReader &config) {
   };
 }
 
-static void readExperts(ConfigReader &config, BlockSpec &block, int64_t experts, int64_t perToken, int64_t width, bool normalize) {
+static void readExperts(ConfigReader &config, BlockSpec &block, int64_t experts, int64_t perToken, int64_t width,
+                        bool normalize) {
   MoeSpec &moe = block.moe.emplace();
   moe.experts = config.integer("num_experts|num_local_experts", experts, 1);
   moe.expertsPerToken = config.integer("num_experts_per_tok", perToken, 1);
@@ -103,7 +105,8 @@ static Family qwen2MoeFamily() {
     readExperts(config, block, 60, 4, 1408, false);
     readSharedExpert(config, block, 5632);
     // Not as in Qwen 2: the even layers below the bound slide.
-    LayerRule windows = readWindows(config, spec, [](int64_t layer, int64_t bound) { return layer % 2 == 0 && layer < bound; });
+    LayerRule windows =
+        readWindows(config, spec, [](int64_t layer, int64_t bound) { return layer % 2 == 0 && layer < bound; });
     return sparseLayers(readSparseLayers(config), windows);
   };
   nameExperts(family, /*shared=*/true);
@@ -144,9 +147,10 @@ static LayerRule readQwen3Next(ConfigReader &config, ModelSpec &spec, BlockSpec 
   readExperts(config, block, 512, 10, 512, true);
   readSharedExpert(config, block, 512);
   int64_t interval = config.integer("full_attention_interval", 4, 1);
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "linear_attention"}, [&](int64_t layer) -> llvm::StringRef {
-    return (layer + 1) % interval != 0 ? "linear_attention" : "full_attention";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "linear_attention"}, [&](int64_t layer) -> llvm::StringRef {
+        return (layer + 1) % interval != 0 ? "linear_attention" : "full_attention";
+      });
   return sparseLayers(readSparseLayers(config), [=](int64_t layer, BlockSpec &made) {
     made.name = types[layer] == "full_attention" ? "full" : "linear";
     if (types[layer] == "full_attention")

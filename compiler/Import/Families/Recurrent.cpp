@@ -1,5 +1,5 @@
-// Families with a state instead of (or beside) a cache: Mamba 1 and 2, Falcon-H1 (Mamba 2 and attention side by side), and
-// LFM2 (short convolutions, attention in some layers).
+// Families with a state instead of (or beside) a cache: Mamba 1 and 2, Falcon-H1 (Mamba 2 and attention side by side),
+// and LFM2 (short convolutions, attention in some layers).
 #include "compiler/Import/Families/Family.h"
 
 #include <cmath>
@@ -31,10 +31,27 @@ static Family mambaBase() {
   family.activation = {"", "silu"};
   family.normEps = {"layer_norm_epsilon", 1e-5};
   family.bosToken = 0;
-  family.ignored = {"rescale_prenorm_residual", "residual_in_fp32", "time_step_floor", "time_step_init_scheme", "time_step_max", "time_step_min",
-                    "time_step_scale", "use_mambapy", "use_associative_scan", "chunk_size", "fused_add_norm", "rms_norm", "ssm_cfg", "d_inner",
-                    "d_model", "n_layer", "pad_vocab_size_multiple", "intermediate_size"};
-  family.name({{"embedding", "backbone.embeddings.weight"}, {"final_norm", "backbone.norm_f.weight"}, {"head", "lm_head.weight"}});
+  family.ignored = {"rescale_prenorm_residual",
+                    "residual_in_fp32",
+                    "time_step_floor",
+                    "time_step_init_scheme",
+                    "time_step_max",
+                    "time_step_min",
+                    "time_step_scale",
+                    "use_mambapy",
+                    "use_associative_scan",
+                    "chunk_size",
+                    "fused_add_norm",
+                    "rms_norm",
+                    "ssm_cfg",
+                    "d_inner",
+                    "d_model",
+                    "n_layer",
+                    "pad_vocab_size_multiple",
+                    "intermediate_size"};
+  family.name({{"embedding", "backbone.embeddings.weight"},
+               {"final_norm", "backbone.norm_f.weight"},
+               {"head", "lm_head.weight"}});
   family.nameInLayers({{"attention_norm", "norm.weight"},
                        {"mamba_in", "mixer.in_proj.weight"},
                        {"mamba_conv", "mixer.conv1d.weight"},
@@ -69,7 +86,8 @@ static Family mambaFamily() {
   family.tiedHead.absent = true;
   family.eosTokens = {0};
   family.adjust = readMamba;
-  family.nameInLayers({{"mamba_x", "mixer.x_proj.weight"}, {"mamba_dt", "mixer.dt_proj.weight"}}, "backbone.layers.{layer}.");
+  family.nameInLayers({{"mamba_x", "mixer.x_proj.weight"}, {"mamba_dt", "mixer.dt_proj.weight"}},
+                      "backbone.layers.{layer}.");
   return family;
 }
 
@@ -110,7 +128,8 @@ static Family mamba2Family() {
   family.eosTokens = {2};
   family.ignored.insert(family.ignored.end(), {"time_step_rank", "norm_before_gate"});
   family.adjust = readMamba2;
-  family.nameInLayers({{"mamba_dt_bias", "mixer.dt_bias"}, {"mamba_norm", "mixer.norm.weight"}}, "backbone.layers.{layer}.");
+  family.nameInLayers({{"mamba_dt_bias", "mixer.dt_bias"}, {"mamba_norm", "mixer.norm.weight"}},
+                      "backbone.layers.{layer}.");
   return family;
 }
 
@@ -169,14 +188,21 @@ static Family falconH1Family() {
   family.kvHeads.absent = 8;
   family.context.absent = 8192;
   family.normEps.absent = 1e-5;
-  family.ignored.insert(family.ignored.end(), {"mamba_chunk_size", "mamba_use_mlp", "num_logits_to_keep", "time_step_floor", "time_step_max",
-                                               "time_step_min", "time_step_rank"});
+  family.ignored.insert(family.ignored.end(), {"mamba_chunk_size", "mamba_use_mlp", "num_logits_to_keep",
+                                               "time_step_floor", "time_step_max", "time_step_min", "time_step_rank"});
   family.adjust = readFalconH1;
   family.name({{"final_norm", "model.final_layernorm.weight"}});
-  family.nameInLayers({{"mlp_norm", "pre_ff_layernorm.weight"}, {"gate", "feed_forward.gate_proj.weight"}, {"up", "feed_forward.up_proj.weight"},
-                       {"down", "feed_forward.down_proj.weight"}, {"mamba_in", "mamba.in_proj.weight"}, {"mamba_conv", "mamba.conv1d.weight"},
-                       {"mamba_dt_bias", "mamba.dt_bias"}, {"mamba_a_log", "mamba.A_log"}, {"mamba_d", "mamba.D"},
-                       {"mamba_norm", "mamba.norm.weight"}, {"mamba_out", "mamba.out_proj.weight"}});
+  family.nameInLayers({{"mlp_norm", "pre_ff_layernorm.weight"},
+                       {"gate", "feed_forward.gate_proj.weight"},
+                       {"up", "feed_forward.up_proj.weight"},
+                       {"down", "feed_forward.down_proj.weight"},
+                       {"mamba_in", "mamba.in_proj.weight"},
+                       {"mamba_conv", "mamba.conv1d.weight"},
+                       {"mamba_dt_bias", "mamba.dt_bias"},
+                       {"mamba_a_log", "mamba.A_log"},
+                       {"mamba_d", "mamba.D"},
+                       {"mamba_norm", "mamba.norm.weight"},
+                       {"mamba_out", "mamba.out_proj.weight"}});
   return family;
 }
 
@@ -191,7 +217,8 @@ static int64_t adjustedWidth(ConfigReader &config, int64_t width) {
   if (!factor)
     return width;
   if (!(*factor > 0 && *factor <= 1024)) {
-    config.refuse("block_ffn_dim_multiplier", "is {0}; expected a positive number of at most 1024", printNumber(*factor));
+    config.refuse("block_ffn_dim_multiplier", "is {0}; expected a positive number of at most 1024",
+                  printNumber(*factor));
     return width;
   }
   return (int64_t(*factor * double(width)) + multiple - 1) / multiple * multiple;
@@ -204,9 +231,10 @@ static LayerRule readLfm2(ConfigReader &config, ModelSpec &spec, BlockSpec &bloc
   conv.kernel = config.integer("conv_L_cache", 3, 1);
   conv.bias = config.flag("conv_bias", false);
   std::optional<std::vector<int64_t>> full = config.integers("full_attn_idxs");
-  std::vector<std::string> types = readLayerTypes(config, spec, {"full_attention", "conv"}, [&](int64_t layer) -> llvm::StringRef {
-    return !full || llvm::is_contained(*full, layer) ? "full_attention" : "conv";
-  });
+  std::vector<std::string> types =
+      readLayerTypes(config, spec, {"full_attention", "conv"}, [&](int64_t layer) -> llvm::StringRef {
+        return !full || llvm::is_contained(*full, layer) ? "full_attention" : "conv";
+      });
   return [=](int64_t layer, BlockSpec &made) {
     made.name = types[layer] == "conv" ? "conv" : "attention";
     if (types[layer] != "conv")
@@ -229,15 +257,23 @@ static Family lfm2Family() {
   family.qkvBias = family.outBias = family.mlpBias = {};
   family.ropeTheta = 1000000;
   family.tiedHead = {"tie_embedding|tie_word_embeddings", true};
-  family.ignored.insert(family.ignored.end(), {"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu",
-                                               "block_use_xavier_init", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "num_heads",
-                                               "theta", "use_pos_enc", "hidden_act"});
+  family.ignored.insert(family.ignored.end(),
+                        {"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale",
+                         "block_use_swiglu", "block_use_xavier_init", "conv_dim", "conv_dim_out",
+                         "conv_use_xavier_init", "num_heads", "theta", "use_pos_enc", "hidden_act"});
   family.adjust = readLfm2;
   family.name({{"final_norm", "model.embedding_norm.weight"}});
-  family.nameInLayers({{"attention_norm", "operator_norm.weight"}, {"mlp_norm", "ffn_norm.weight"}, {"o", "self_attn.out_proj.weight"},
-                       {"q_norm", "self_attn.q_layernorm.weight"}, {"k_norm", "self_attn.k_layernorm.weight"},
-                       {"gate", "feed_forward.w1.weight"}, {"up", "feed_forward.w3.weight"}, {"down", "feed_forward.w2.weight"},
-                       {"conv_in", "conv.in_proj.weight"}, {"conv", "conv.conv.weight"}, {"conv_out", "conv.out_proj.weight"}});
+  family.nameInLayers({{"attention_norm", "operator_norm.weight"},
+                       {"mlp_norm", "ffn_norm.weight"},
+                       {"o", "self_attn.out_proj.weight"},
+                       {"q_norm", "self_attn.q_layernorm.weight"},
+                       {"k_norm", "self_attn.k_layernorm.weight"},
+                       {"gate", "feed_forward.w1.weight"},
+                       {"up", "feed_forward.w3.weight"},
+                       {"down", "feed_forward.w2.weight"},
+                       {"conv_in", "conv.in_proj.weight"},
+                       {"conv", "conv.conv.weight"},
+                       {"conv_out", "conv.out_proj.weight"}});
   return family;
 }
 

@@ -15,8 +15,8 @@ using Scaling = RopeSpec::Scaling;
 
 static Scaling readScaling(ConfigReader &parameters) {
   static constexpr ConfigReader::Choice<Scaling> names[] = {
-      {"default", Scaling::None}, {"linear", Scaling::Linear}, {"dynamic", Scaling::Dynamic},
-      {"llama3", Scaling::Llama3}, {"yarn", Scaling::Yarn},    {"longrope", Scaling::LongRope},
+      {"default", Scaling::None},  {"linear", Scaling::Linear}, {"dynamic", Scaling::Dynamic},
+      {"llama3", Scaling::Llama3}, {"yarn", Scaling::Yarn},     {"longrope", Scaling::LongRope},
       {"su", Scaling::LongRope}};
   // transformers takes `rope_type` where both are there; `find` marks both as read.
   parameters.ignore({"type", "rope_type"});
@@ -25,12 +25,14 @@ static Scaling readScaling(ConfigReader &parameters) {
 
 /// Keys of rotary parameters that no frequency depends on, or that belong to another scaling.
 static void checkUnread(ConfigReader &parameters) {
-  static constexpr llvm::StringRef known[] = {"factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow",
-                                              "mscale", "mscale_all_dim", "truncate", "attention_factor",
-                                              "original_max_position_embeddings", "short_factor", "long_factor"};
+  static constexpr llvm::StringRef known[] = {
+      "factor",       "low_freq_factor", "high_freq_factor", "beta_fast",        "beta_slow",
+      "mscale",       "mscale_all_dim",  "truncate",         "attention_factor", "original_max_position_embeddings",
+      "short_factor", "long_factor"};
   static constexpr llvm::StringRef harmless[] = {"finetuned", "mrope_section", "mrope_interleaved"};
   for (const JsonMember *member : parameters.unread())
-    if (!llvm::is_contained(known, member->key) && !llvm::is_contained(harmless, member->key) && !member->value.isNull())
+    if (!llvm::is_contained(known, member->key) && !llvm::is_contained(harmless, member->key) &&
+        !member->value.isNull())
       parameters.refuse(member->key, "is not known for rotary embeddings{0}", suggestName(member->key, known));
 }
 

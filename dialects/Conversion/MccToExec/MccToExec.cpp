@@ -50,6 +50,7 @@ private:
   void lowerAdd(ir::AddOp op);
   void lowerSlice(ir::SliceOp op);
   void lowerRopeCache(ir::RopeCacheOp op);
+  LogicalResult lowerConcat(ir::ConcatOp op);
   LogicalResult lowerLogits(ir::LogitsOp op);
 
   // Returns a new buffer of `bytes`, or an absent pointer for none.
@@ -84,11 +85,12 @@ Value Lowering::view(Value base, int64_t offset) {
   return offset == 0 ? base : exec::ViewOp::create(builder, location, base.getType(), base, offset).getResult();
 }
 
+// Returns the concat that is the only reader of `value`, or null.
+static ir::ConcatOp concatOf(Value value) { return value.hasOneUse() ? dyn_cast<ir::ConcatOp>(*value.user_begin()) : ir::ConcatOp(); }
+
 Place Lowering::home(Value result) {
   int64_t cols = ir::features(result.getType());
-  ir::ConcatOp concat;
-  if (result.hasOneUse())
-    concat = dyn_cast<ir::ConcatOp>(*result.user_begin());
+  ir::ConcatOp concat = concatOf(result);
   if (!concat)
     return places[result] = {buffer(chunk * cols * 4), cols};
   auto [whole, fresh] = places.try_emplace(concat.getResult());
@@ -167,7 +169,7 @@ void Lowering::lowerNorm(ir::NormOp op) {
 
 void Lowering::lowerLinear(ir::LinearOp op) {
   int64_t cols = op.getWeight().getType().getShape()[1];
-  bool inPlace = op.getResidual() && diesAt(op.getResidual(), op);
+  bool inPlace = op.getResidual() && !concatOf(op.getResult()) && diesAt(op.getResidual(), op);
   Place y = inPlace ? places[op.getResult()] = places.at(op.getResidual()) : home(op.getResult());
   int64_t normKind = op.getNormKind() ? static_cast<int64_t>(*op.getNormKind()) : -1;
   Value normed = op.getNormKind() ? buffer(cpu::normedBytes(chunk, cols)) : none();
@@ -224,6 +226,14 @@ void Lowering::lowerRopeCache(ir::RopeCacheOp op) {
   places[op.getResult()] = qkv;
 }
 
+// Its inputs' producers have written to their parts already: see home.
+LogicalResult Lowering::lowerConcat(ir::ConcatOp op) {
+  for (Value input : op.getInputs())
+    if (!input.hasOneUse() || !input.getDefiningOp() || isa<ir::SliceOp, ir::RopeCacheOp>(input.getDefiningOp()))
+      return op.emitOpError("takes a value that is not written in place: it has other readers, or is a view");
+  return success();
+}
+
 LogicalResult Lowering::lowerLogits(ir::LogitsOp op) {
   ArrayRef<int64_t> shape = op.getWeight().getType().getShape();
   Value partials = buffer(cpu::partialsBytes(threads)), logits = buffer(cpu::roundUp(shape[0], cpu::kPanelRows) * 4), token = buffer(64);
@@ -253,7 +263,7 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](ir::GateOp o) { return lowerGate(o), success(); })
       .Case([&](ir::AddOp o) { return lowerAdd(o), success(); })
       .Case([&](ir::SliceOp o) { return lowerSlice(o), success(); })
-      .Case([&](ir::ConcatOp) { return success(); }) // its inputs are where they belong already
+      .Case([&](ir::ConcatOp o) { return lowerConcat(o); })
       .Case([&](ir::RopeCacheOp o) { return lowerRopeCache(o), success(); })
       .Case([&](ir::LogitsOp o) { return lowerLogits(o); })
       .Case([&](func::ReturnOp o) {

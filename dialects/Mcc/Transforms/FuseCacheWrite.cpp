@@ -7,7 +7,8 @@
 //   mcc.cache_append %v to %vc
 //   %a = mcc.attention %q2, %kc, %vc
 //
-// Where q, k and v are neighbouring slices of one value (join-projections made them so), the concat is that value.
+// Where q, k and v (or two of them) are all of one value in slices, as join-projections makes them, the concat takes that
+// value, and with one input it is none.
 #include "dialects/Mcc/IR/MccOps.h"
 #include "dialects/Mcc/Transforms/Passes.h"
 
@@ -63,19 +64,31 @@ CacheAppendOp onlyAppend(Value cache) {
   return found;
 }
 
-// Returns the value of which `parts` are all features in order, or null.
-Value wholeOf(ArrayRef<Value> parts) {
+// Returns how many of `parts`, from the first, are together all of one value that has no other reader; 0 where they are not.
+size_t wholeRun(ArrayRef<Value> parts) {
   Value whole;
   int64_t column = 0;
-  for (Value part : parts) {
-    auto slice = part.getDefiningOp<SliceOp>();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    auto slice = parts[i].getDefiningOp<SliceOp>();
     if (!slice || !slice->hasOneUse() || static_cast<int64_t>(slice.getColumn()) != column || (whole && slice.getInput() != whole))
-      return {};
+      return 0;
     whole = slice.getInput();
-    column += features(part.getType());
+    column += features(parts[i].getType());
+    if (column == features(whole.getType()))
+      return static_cast<size_t>(std::distance(whole.user_begin(), whole.user_end())) == i + 1 ? i + 1 : 0;
   }
-  return column == features(whole.getType()) && static_cast<size_t>(std::distance(whole.user_begin(), whole.user_end())) == parts.size() ? whole
-                                                                                                                                       : Value();
+  return 0;
+}
+
+// Replaces slices that cover one value in order by that value.
+SmallVector<Value> collapseSlices(ArrayRef<Value> parts) {
+  SmallVector<Value> result;
+  while (!parts.empty()) {
+    size_t run = wholeRun(parts);
+    result.push_back(run ? Value(parts.front().getDefiningOp<SliceOp>().getInput()) : parts.front());
+    parts = parts.drop_front(std::max<size_t>(run, 1));
+  }
+  return result;
 }
 
 struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
@@ -102,14 +115,13 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
 
   void replace(AttentionOp attention, Chain q, Chain k, CacheAppendOp keys, CacheAppendOp values) {
     OpBuilder builder(attention);
-    SmallVector<Value> parts{q.source, k.source, values.getInput()};
-    Value whole = wholeOf(parts);
-    if (!whole) {
+    SmallVector<Value> parts{q.source, k.source, values.getInput()}, inputs = collapseSlices(parts);
+    Value whole = inputs.front();
+    if (inputs.size() > 1) {
       int64_t total = 0;
-      for (Value part : parts)
-        total += features(part.getType());
-      whole = ConcatOp::create(builder, attention.getLoc(), activationsType(&getContext(), total), parts, DeviceAttr());
-      parts.clear();
+      for (Value input : inputs)
+        total += features(input.getType());
+      whole = ConcatOp::create(builder, attention.getLoc(), activationsType(&getContext(), total), inputs, DeviceAttr());
     }
     Value cosSin = q.rope ? Value(q.rope.getCosSin()) : Value();
     RopePairing pairing = q.rope ? q.rope.getPairing() : RopePairing::Half;
@@ -122,9 +134,9 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
     values.erase();
     q.erase();
     k.erase();
-    for (Value slice : parts)
-      if (slice.use_empty())
-        slice.getDefiningOp()->erase();
+    for (Value part : parts)
+      if (auto slice = part.getDefiningOp<SliceOp>(); slice && slice->use_empty())
+        slice.erase();
   }
 };
 

@@ -78,19 +78,22 @@ struct JoinProjectionsPass : impl::JoinProjectionsPassBase<JoinProjectionsPass> 
     eraseAll({gate, left, right});
   }
 
-  // Joins the remaining linears of each input, in order of appearance.
+  // Joins the remaining linears of each input, neighbours only: q, k and v must keep their order side by side.
   void joinByInput() {
-    llvm::MapVector<Value, SmallVector<LinearOp>> groups;
+    llvm::MapVector<Value, SmallVector<SmallVector<LinearOp>>> groups;
     getOperation().walk([&](LinearOp linear) {
       if (!isPlain(linear))
         return;
-      SmallVector<LinearOp> &group = groups[linear.getInput()];
-      if (group.empty() || joinable(group.front(), linear))
-        group.push_back(linear);
+      SmallVector<SmallVector<LinearOp>> &runs = groups[linear.getInput()];
+      if (!runs.empty() && joinable(runs.back().front(), linear))
+        runs.back().push_back(linear);
+      else
+        runs.push_back({linear});
     });
-    for (auto &[input, group] : groups)
-      if (group.size() > 1)
-        joinGroup(group);
+    for (auto &[input, runs] : groups)
+      for (ArrayRef<LinearOp> run : runs)
+        if (run.size() > 1)
+          joinGroup(run);
   }
 
   void joinGroup(ArrayRef<LinearOp> group) {

@@ -1,4 +1,5 @@
-// Every family: its spec names exactly the tensors that transformers saved, with their shapes; and what sets each apart.
+// Every family: its spec names exactly the tensors that transformers saved, with their shapes; and what sets each
+// apart.
 #include "spec_files.h"
 
 #include "doctest/doctest.h"
@@ -112,12 +113,16 @@ TEST_CASE("gemma: scaled embedding, weights about zero, tanh GELU whatever hidde
   CHECK(spec.finalNorm.weightOffset == 1);
   CHECK(spec.tiedHead);
   CHECK(spec.block(0).mlp.activation == Activation::GeluTanh);
-  CHECK(specOf("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}}).block(0).mlp.activation == Activation::GeluTanh);
-  CHECK(specOf("gemma", {{"hidden_act", "silu"}, {"hidden_activation", nullptr}}).block(0).mlp.activation == Activation::Silu);
+  CHECK(specOf("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}}).block(0).mlp.activation ==
+        Activation::GeluTanh);
+  CHECK(specOf("gemma", {{"hidden_act", "silu"}, {"hidden_activation", nullptr}}).block(0).mlp.activation ==
+        Activation::Silu);
 }
 
 TEST_CASE("gemma2: soft caps, norms on both sides, every other layer sliding") {
-  ModelSpec spec = specOf("gemma2", {{"attn_logit_softcapping", 25.0}, {"final_logit_softcapping", "REMOVED"}, {"query_pre_attn_scalar", 64}});
+  ModelSpec spec =
+      specOf("gemma2",
+             {{"attn_logit_softcapping", 25.0}, {"final_logit_softcapping", "REMOVED"}, {"query_pre_attn_scalar", 64}});
   CHECK(spec.block(0).attention.softcap == 25);
   CHECK(spec.logitSoftcap == 30);
   CHECK(spec.block(0).attention.scale == 0.125);
@@ -135,23 +140,29 @@ TEST_CASE("gemma3: five sliding layers with a base of their own, then a full one
   CHECK(spec.block(5).attention.rope->theta == 1000000);
   CHECK(spec.block(0).attention.qkNorm->weightOffset == 1);
   // transformers 4: one scaling, of the full layers alone.
-  ModelSpec old = specOf("gemma3", {{"rope_parameters", "REMOVED"}, {"rope_theta", 5e5}, {"rope_local_base_freq", 2e4}, {"layer_types", "REMOVED"},
+  ModelSpec old = specOf("gemma3", {{"rope_parameters", "REMOVED"},
+                                    {"rope_theta", 5e5},
+                                    {"rope_local_base_freq", 2e4},
+                                    {"layer_types", "REMOVED"},
                                     {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}});
   CHECK(windowsOf(old) == windowsOf(spec));
   CHECK(old.block(0).attention.rope->theta == 20000);
   CHECK(old.block(0).attention.rope->scaling == RopeSpec::Scaling::None);
   CHECK(old.block(5).attention.rope->theta == 500000);
   CHECK(old.block(5).attention.rope->factor == 8);
-  CHECK(errorOf("gemma3", {{"use_bidirectional_attention", true}}).find("'use_bidirectional_attention' is true") != std::string::npos);
+  CHECK(errorOf("gemma3", {{"use_bidirectional_attention", true}}).find("'use_bidirectional_attention' is true") !=
+        std::string::npos);
 }
 
 TEST_CASE("layers without rotation") {
   CHECK(rotates(specOf("smollm3")) == Flags{1, 1, 1, 0, 1});
-  CHECK(rotates(specOf("smollm3", {{"no_rope_layers", "REMOVED"}, {"no_rope_layer_interval", 2}})) == Flags{1, 0, 1, 0, 1});
+  CHECK(rotates(specOf("smollm3", {{"no_rope_layers", "REMOVED"}, {"no_rope_layer_interval", 2}})) ==
+        Flags{1, 0, 1, 0, 1});
   CHECK(rotates(specOf("cohere2")) == Flags{1, 1, 1, 0, 1});
   CHECK(windowsOf(specOf("cohere2", {{"layer_types", "REMOVED"}})) == Windows{10, 10, 10, 0, 10});
   CHECK(rotates(specOf("exaone4")) == Flags{1, 1, 1, 0});
-  CHECK(windowsOf(specOf("exaone4", {{"layer_types", "REMOVED"}, {"sliding_window_pattern", "LLLG"}})) == Windows{12, 12, 12, 0});
+  CHECK(windowsOf(specOf("exaone4", {{"layer_types", "REMOVED"}, {"sliding_window_pattern", "LLLG"}})) ==
+        Windows{12, 12, 12, 0});
   // Without a window Exaone 4 rotates everywhere.
   CHECK(rotates(specOf("exaone4", {{"sliding_window", nullptr}, {"layer_types", "REMOVED"}})) == Flags{1, 1, 1, 1});
 }
@@ -170,8 +181,11 @@ TEST_CASE("partial and adjacent rotation") {
   for (const char *name : {"glm", "glm4", "cohere", "ernie4_5", "helium", "deepseek-v2", "deepseek-v3"})
     CHECK_MESSAGE(rope(name).pairing == RopeSpec::Pairing::Adjacent, name);
   // Defaults of the family where the key is absent, and the old names of Pythia's keys.
-  CHECK(specOf("phi", {{"partial_rotary_factor", "REMOVED"}, {"rope_parameters", "REMOVED"}}).block(0).attention.rope->dims == 8);
-  ModelSpec pythia = specOf("gpt-neox", {{"rope_parameters", "REMOVED"}, {"rotary_pct", 0.5}, {"rotary_emb_base", 20000}});
+  CHECK(specOf("phi", {{"partial_rotary_factor", "REMOVED"}, {"rope_parameters", "REMOVED"}})
+            .block(0)
+            .attention.rope->dims == 8);
+  ModelSpec pythia =
+      specOf("gpt-neox", {{"rope_parameters", "REMOVED"}, {"rotary_pct", 0.5}, {"rotary_emb_base", 20000}});
   CHECK(pythia.block(0).attention.rope->dims == 8);
   CHECK(pythia.block(0).attention.rope->theta == 20000);
 }
@@ -227,8 +241,14 @@ TEST_CASE("multipliers") {
   CHECK(granite.logitScale == 0.25);
   CHECK(granite.block(0).attention.scale == 0.1);
   CHECK(specOf("cohere").logitScale == 0.25);
-  ModelSpec falcon = specOf("falcon-h1", {{"key_multiplier", 0.5}, {"attention_in_multiplier", 2.0}, {"attention_out_multiplier", 3.0}, {"mlp_multipliers", {0.25, 4.0}},
-                                          {"ssm_multipliers", {1, 2, 3, 4, 5}}, {"ssm_in_multiplier", 6.0}, {"ssm_out_multiplier", 7.0}, {"lm_head_multiplier", 8.0},
+  ModelSpec falcon = specOf("falcon-h1", {{"key_multiplier", 0.5},
+                                          {"attention_in_multiplier", 2.0},
+                                          {"attention_out_multiplier", 3.0},
+                                          {"mlp_multipliers", {0.25, 4.0}},
+                                          {"ssm_multipliers", {1, 2, 3, 4, 5}},
+                                          {"ssm_in_multiplier", 6.0},
+                                          {"ssm_out_multiplier", 7.0},
+                                          {"lm_head_multiplier", 8.0},
                                           {"embedding_multiplier", 9.0}});
   const BlockSpec &block = falcon.block(0);
   CHECK(block.attention.scale == 0.125);
@@ -261,13 +281,16 @@ TEST_CASE("gpt-neo: no attention scale, local layers") {
   ModelSpec spec = specOf("gpt-neo");
   CHECK(spec.block(0).attention.scale == 1);
   CHECK(windowsOf(spec) == Windows{0, 8, 0, 8});
-  CHECK(errorOf("gpt-neo", {{"attention_types", nlohmann::json::parse(R"([[["global", "local"], 3]])")}}).find("gives 6 layers; the model has 4") != std::string::npos);
-  CHECK(errorOf("gpt-neo", {{"attention_types", nlohmann::json::parse(R"([[["global", "lcal"], 2]])")}}).find("has \"lcal\"") != std::string::npos);
+  CHECK(errorOf("gpt-neo", {{"attention_types", nlohmann::json::parse(R"([[["global", "local"], 3]])")}})
+            .find("gives 6 layers; the model has 4") != std::string::npos);
+  CHECK(errorOf("gpt-neo", {{"attention_types", nlohmann::json::parse(R"([[["global", "lcal"], 2]])")}})
+            .find("has \"lcal\"") != std::string::npos);
   CHECK(errorOf("gpt-neo", {{"attention_types", nlohmann::json::parse(R"([[["global"], 1000000000]])")}}) != "");
 }
 
 TEST_CASE("gpt2: scores divided by the layer's number") {
-  std::vector<double> scales = perLayer(specOf("gpt2", {{"scale_attn_by_inverse_layer_idx", true}}), [](const BlockSpec &block) { return block.attention.scale; });
+  std::vector<double> scales = perLayer(specOf("gpt2", {{"scale_attn_by_inverse_layer_idx", true}}),
+                                        [](const BlockSpec &block) { return block.attention.scale; });
   CHECK(scales == std::vector<double>{0.25, 0.125});
   CHECK(specOf("gpt2", {{"scale_attn_weights", false}}).block(0).attention.scale == 1);
 }
@@ -313,7 +336,9 @@ TEST_CASE("routers: renormalised only where told") {
   CHECK(deepseek.groupsPerToken == 2);
   CHECK(deepseek.groupScore == MoeSpec::GroupScore::TopTwoSum);
   CHECK(deepseek.scale == 2.5);
-  MoeSpec grouped = moe("deepseek-v2", {{"topk_method", "group_limited_greedy"}, {"n_group", 2}, {"topk_group", 1}, {"routed_scaling_factor", 16.0}});
+  MoeSpec grouped = moe(
+      "deepseek-v2",
+      {{"topk_method", "group_limited_greedy"}, {"n_group", 2}, {"topk_group", 1}, {"routed_scaling_factor", 16.0}});
   CHECK(grouped.groups == 2);
   CHECK(grouped.groupScore == MoeSpec::GroupScore::Max);
   CHECK(grouped.scale == 16);
@@ -338,10 +363,13 @@ TEST_CASE("latent attention: dimensions, one rotated key, yarn's scale") {
   CHECK(plain.rope->dims == 8);
   CHECK(plain.scale == 1 / std::sqrt(24.0));
   CHECK(specOf("deepseek-v2").block(0).attention.latent->queryRank == 0);
-  CHECK(specOf("deepseek-v3", {{"rope_interleave", false}}).block(0).attention.rope->pairing == RopeSpec::Pairing::Half);
-  nlohmann::json yarn = {{"rope_type", "yarn"}, {"rope_theta", 10000.0}, {"factor", 40.0}, {"mscale", 1.0}, {"mscale_all_dim", 1.0}, {"original_max_position_embeddings", 64}};
+  CHECK(specOf("deepseek-v3", {{"rope_interleave", false}}).block(0).attention.rope->pairing ==
+        RopeSpec::Pairing::Half);
+  nlohmann::json yarn = {{"rope_type", "yarn"}, {"rope_theta", 10000.0}, {"factor", 40.0},
+                         {"mscale", 1.0},       {"mscale_all_dim", 1.0}, {"original_max_position_embeddings", 64}};
   double mscale = 0.1 * std::log(40.0) + 1;
-  CHECK(specOf("deepseek-v3", {{"rope_parameters", yarn}}).block(0).attention.scale == doctest::Approx(mscale * mscale / std::sqrt(24.0)).epsilon(1e-14));
+  CHECK(specOf("deepseek-v3", {{"rope_parameters", yarn}}).block(0).attention.scale ==
+        doctest::Approx(mscale * mscale / std::sqrt(24.0)).epsilon(1e-14));
   CHECK(modelSize(specOf("deepseek-v3")).cacheElems == 2 * (32 + 8));
 }
 
@@ -391,33 +419,43 @@ TEST_CASE("phi3: longrope by the family's original context, and what it does not
   for (int i = 0; i < 8; ++i)
     factors.push_back(1 + i);
   nlohmann::json scaling = {{"type", "su"}, {"short_factor", factors}, {"long_factor", factors}};
-  ModelSpec spec = specOf("phi3", {{"rope_parameters", "REMOVED"}, {"rope_scaling", scaling}, {"max_position_embeddings", 131072}});
+  ModelSpec spec =
+      specOf("phi3", {{"rope_parameters", "REMOVED"}, {"rope_scaling", scaling}, {"max_position_embeddings", 131072}});
   const RopeSpec &rope = *spec.block(0).attention.rope;
   CHECK(rope.scaling == RopeSpec::Scaling::LongRope);
   CHECK(rope.originalContext == 4096);
   CHECK(rope.factor == 32);
   CHECK(rope.shortFactors.size() == 8);
-  ModelSpec absent = specOf("phi3", {{"rope_parameters", "REMOVED"}, {"rope_scaling", scaling}, {"max_position_embeddings", 131072}, {"original_max_position_embeddings", "REMOVED"}});
+  ModelSpec absent = specOf("phi3", {{"rope_parameters", "REMOVED"},
+                                     {"rope_scaling", scaling},
+                                     {"max_position_embeddings", 131072},
+                                     {"original_max_position_embeddings", "REMOVED"}});
   CHECK(absent == spec);
-  CHECK(errorOf("phi3", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}).find("does not know; known are 'default' and 'longrope'") != std::string::npos);
+  CHECK(errorOf("phi3", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}})
+            .find("does not know; known are 'default' and 'longrope'") != std::string::npos);
 }
 
 TEST_CASE("hunyuan: alpha is another base") {
-  ModelSpec spec = specOf("hunyuan", {{"rope_parameters", "REMOVED"}, {"rope_scaling", {{"type", "dynamic"}, {"alpha", 1000.0}, {"factor", 1.0}}}});
+  ModelSpec spec = specOf("hunyuan", {{"rope_parameters", "REMOVED"},
+                                      {"rope_scaling", {{"type", "dynamic"}, {"alpha", 1000.0}, {"factor", 1.0}}}});
   const RopeSpec &rope = *spec.block(0).attention.rope;
   CHECK(rope.scaling == RopeSpec::Scaling::None);
   CHECK(rope.theta == doctest::Approx(10000 * std::pow(1000.0, 16.0 / 14)).epsilon(1e-14));
 }
 
 TEST_CASE("olmo3: only full layers are stretched") {
-  ModelSpec spec = specOf("olmo3", {{"rope_parameters", "REMOVED"}, {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 64}}}});
+  ModelSpec spec = specOf(
+      "olmo3", {{"rope_parameters", "REMOVED"},
+                {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 64}}}});
   CHECK(spec.block(0).attention.rope->scaling == RopeSpec::Scaling::None);
   CHECK(spec.block(3).attention.rope->scaling == RopeSpec::Scaling::Yarn);
   CHECK(spec.block(0).attention.rope->theta == 500000);
 }
 
 TEST_CASE("falcon: the old names of keys and types") {
-  nlohmann::json old = {{"model_type", "RefinedWeb"}, {"hidden_size", 64}, {"n_head", 4}, {"n_head_kv", 2}, {"n_layer", 2}, {"vocab_size", 192}, {"alibi", false}, {"bias", false}, {"parallel_attn", true}};
+  nlohmann::json old = {
+      {"model_type", "RefinedWeb"}, {"hidden_size", 64}, {"n_head", 4},   {"n_head_kv", 2},       {"n_layer", 2},
+      {"vocab_size", 192},          {"alibi", false},    {"bias", false}, {"parallel_attn", true}};
   ModelSpec spec = configSpec(old.dump());
   CHECK(spec.block(0).attention.kvHeads == 2);
   CHECK(spec.block(0).residual == Residual::Parallel);
@@ -435,9 +473,12 @@ TEST_CASE("mpt: other models under its name are refused") {
     config[key] = value;
     return errorOf("mpt", {{"attn_config", config}});
   };
-  CHECK(attention("alibi", false).find("field 'attn_config.alibi' is false, which is not supported") != std::string::npos);
-  CHECK(attention("qk_ln", true).find("field 'attn_config.qk_ln' is true, which is not supported") != std::string::npos);
-  CHECK(attention("attn_type", "multiquery_attention").find("only 'multihead_attention' is supported") != std::string::npos);
+  CHECK(attention("alibi", false).find("field 'attn_config.alibi' is false, which is not supported") !=
+        std::string::npos);
+  CHECK(attention("qk_ln", true).find("field 'attn_config.qk_ln' is true, which is not supported") !=
+        std::string::npos);
+  CHECK(attention("attn_type", "multiquery_attention").find("only 'multihead_attention' is supported") !=
+        std::string::npos);
   CHECK(errorOf("mpt", {{"no_bias", false}}).find("field 'no_bias' is false") != std::string::npos);
   nlohmann::json clipped = configOf("mpt")["attn_config"];
   clipped["clip_qkv"] = 6;

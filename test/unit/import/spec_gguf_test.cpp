@@ -162,13 +162,16 @@ TEST_CASE("rotary scaling") {
   CHECK(yarnSpec.block(0).attention.rope->originalContext == 16);
   ModelFile unknown;
   unknown.text("llama.rope.scaling.type", "liner");
-  CHECK(errorOf(unknown) == "model.gguf: error: key 'llama.rope.scaling.type' is \"liner\", which is not supported; known are 'none', 'linear' and "
+  CHECK(errorOf(unknown) == "model.gguf: error: key 'llama.rope.scaling.type' is \"liner\", which is not supported; "
+                            "known are 'none', 'linear' and "
                             "'yarn'; did you mean 'linear'?");
 }
 
 TEST_CASE("mixtures under the llama architecture") {
   ModelFile file;
-  std::erase_if(file.tensors, [](const auto &tensor) { return tensor.first.find("ffn_") != std::string::npos && tensor.first.find("norm") == std::string::npos; });
+  std::erase_if(file.tensors, [](const auto &tensor) {
+    return tensor.first.find("ffn_") != std::string::npos && tensor.first.find("norm") == std::string::npos;
+  });
   file.u32("llama.expert_count", 4);
   file.u32("llama.expert_used_count", 2);
   file.tensor("blk.0.ffn_gate_inp.weight", {16, 4});
@@ -184,13 +187,15 @@ TEST_CASE("mixtures under the llama architecture") {
 TEST_CASE("errors name the key and what it holds") {
   ModelFile unknown;
   unknown.text("general.architecture", "lama");
-  CHECK(errorOf(unknown) == "model.gguf: error: key 'general.architecture' is \"lama\", which is not supported; known are 'llama', 'qwen2' and 'qwen3'; did you mean 'llama'?");
+  CHECK(errorOf(unknown) == "model.gguf: error: key 'general.architecture' is \"lama\", which is not supported; known "
+                            "are 'llama', 'qwen2' and 'qwen3'; did you mean 'llama'?");
   ModelFile headless;
   headless.u32("llama.attention.head_count", 0);
   CHECK(errorOf(headless) == "model.gguf: error: key 'llama.attention.head_count' is 0; expected at least 1");
   ModelFile odd;
   odd.u32("llama.attention.head_count_kv", 3);
-  CHECK(errorOf(odd) == "model.gguf: error: the metadata make a spec whose field 'blocks[0].attention.kv_heads' is 3; 'heads' is 4, not a multiple of it");
+  CHECK(errorOf(odd) == "model.gguf: error: the metadata make a spec whose field 'blocks[0].attention.kv_heads' is 3; "
+                        "'heads' is 4, not a multiple of it");
   ModelFile values;
   values.u32("llama.attention.value_length", 8);
   CHECK(errorOf(values) == "model.gguf: error: key 'llama.attention.value_length' is 8; the keys have 4 dimensions");
@@ -206,7 +211,8 @@ TEST_CASE("errors name the key and what it holds") {
   ModelFile freqs;
   freqs.tensor("rope_freqs.weight", {3});
   freqs.values["rope_freqs.weight"] = {1, 1, 1};
-  CHECK(errorOf(freqs) == "model.gguf: error: the metadata make a spec whose field 'blocks[0].attention.rope.frequency_divisors' has 3 elements; expected 2");
+  CHECK(errorOf(freqs) == "model.gguf: error: the metadata make a spec whose field "
+                          "'blocks[0].attention.rope.frequency_divisors' has 3 elements; expected 2");
 }
 
 TEST_CASE("a list of numbers per layer is taken where all are equal") {
@@ -219,7 +225,8 @@ TEST_CASE("a list of numbers per layer is taken where all are equal") {
     file.entries["llama.attention.head_count_kv"] = ggufEntry("llama.attention.head_count_kv", 9, payload);
     return errorOf(file);
   };
-  CHECK(perLayer({2, 1}) == "model.gguf: error: key 'llama.attention.head_count_kv' is 2 in layer 0 and 1 in layer 1; only one value for all layers is supported");
+  CHECK(perLayer({2, 1}) == "model.gguf: error: key 'llama.attention.head_count_kv' is 2 in layer 0 and 1 in layer 1; "
+                            "only one value for all layers is supported");
   // Equal counts pass on to the check of tensors: layer 1 has none.
   CHECK(perLayer({2, 2}).find("blk.1.") != std::string::npos);
 }

@@ -1,5 +1,6 @@
-// Published configs and checkpoints: each config gives a spec or one line that names the field, the numbers of parameters are those
-// that the models are known by, and GGUF and Hugging Face forms of one model agree. Skipped (77) without MCC_ORACLE_DIR.
+// Published configs and checkpoints: each config gives a spec or one line that names the field, the numbers of
+// parameters are those that the models are known by, and GGUF and Hugging Face forms of one model agree. Skipped (77)
+// without MCC_ORACLE_DIR.
 #include "checkpoint_files.h"
 #include "spec_files.h"
 
@@ -44,7 +45,8 @@ TEST_CASE("every published config gives a spec, or one line that names the field
     ++refused;
     std::string message = llvm::toString(spec.takeError());
     CHECK(message.find('\n') == std::string::npos);
-    bool names = message.find("field 'model_type'") != std::string::npos || name == "pythia-410m-seqcls.json" || name == "mlc_gpt_j.json";
+    bool names = message.find("field 'model_type'") != std::string::npos || name == "pythia-410m-seqcls.json" ||
+                 name == "mlc_gpt_j.json";
     CHECK_MESSAGE(names, message);
   }
   CHECK(specs == 97);
@@ -54,19 +56,25 @@ TEST_CASE("every published config gives a spec, or one line that names the field
 TEST_CASE("parameters of models as their makers count them") {
   // From the safetensors indexes and model cards of the published checkpoints.
   const std::pair<const char *, int64_t> known[] = {
-      {"llama-2-7b-hf", 6738415616},       {"llama-3-8b-instruct", 8030261248}, {"llama3.1-405b", 405853388800},
-      {"mlc_llama3_2_1b", 1235814400},     {"mlc_mistral_7b_v03", 7248023552},  {"mixtral-8x7b", 46702792704},
-      {"qwen2-7b-instruct", 7615616512},   {"qwen3-0.6b", 596049920},           {"qwen3-235b-a22b", 235093634560},
-      {"gemma-7b", 8537680896},            {"gemma-2-9b", 9241705984},          {"mlc_gemma3_1b_it", 999885952},
-      {"mlc_phi-4", 3836021760},           {"deepseek-v3", 671026419200},       {"kimi-k2", 1026408232448},
-      {"gpt-oss-20b", 20914757184},        {"gpt-oss-120b", 116829156672},      {"mlc_gpt2", 124439808},
-      {"pythia-6.9b-deduped", 6857302016}, {"mlc_smollm2_135m", 134515008},     {"olmoe-1b-7b-0924", 6919161856},
-      {"starcoder2-15b", 15957889024},     {"smollm3-3b", 3075098624},          {"mpt-7b-instruct", 6649286656},
-      {"mamba-2.8b-hf", 2768345600},       {"opt-6.7b", 6658473984},            {"bloom-560m", 559214592},
-      {"falcon-7b", 6921720704},           {"mlc_olmo2_7b", 7298617344},        {"mlc_aya-23", 8028033024}};
+      {"llama-2-7b-hf", 6738415616},       {"llama-3-8b-instruct", 8030261248},
+      {"llama3.1-405b", 405853388800},     {"mlc_llama3_2_1b", 1235814400},
+      {"mlc_mistral_7b_v03", 7248023552},  {"mixtral-8x7b", 46702792704},
+      {"qwen2-7b-instruct", 7615616512},   {"qwen3-0.6b", 596049920},
+      {"qwen3-235b-a22b", 235093634560},   {"gemma-7b", 8537680896},
+      {"gemma-2-9b", 9241705984},          {"mlc_gemma3_1b_it", 999885952},
+      {"mlc_phi-4", 3836021760},           {"deepseek-v3", 671026419200},
+      {"kimi-k2", 1026408232448},          {"gpt-oss-20b", 20914757184},
+      {"gpt-oss-120b", 116829156672},      {"mlc_gpt2", 124439808},
+      {"pythia-6.9b-deduped", 6857302016}, {"mlc_smollm2_135m", 134515008},
+      {"olmoe-1b-7b-0924", 6919161856},    {"starcoder2-15b", 15957889024},
+      {"smollm3-3b", 3075098624},          {"mpt-7b-instruct", 6649286656},
+      {"mamba-2.8b-hf", 2768345600},       {"opt-6.7b", 6658473984},
+      {"bloom-560m", 559214592},           {"falcon-7b", 6921720704},
+      {"mlc_olmo2_7b", 7298617344},        {"mlc_aya-23", 8028033024}};
   for (auto [name, parameters] : known) {
     CAPTURE(name);
-    CHECK(modelSize(llvm::cantFail(readConfig(oracle / "configs" / (std::string(name) + ".json")))).parameters == parameters);
+    CHECK(modelSize(llvm::cantFail(readConfig(oracle / "configs" / (std::string(name) + ".json")))).parameters ==
+          parameters);
   }
 }
 

@@ -16,7 +16,8 @@ static std::string errorOf(const std::string &text) {
 }
 
 TEST_CASE("every key and value knows its line and column") {
-  JsonDocument document = llvm::cantFail(JsonDocument::parse("{\n  \"a\": [1,\n    true],\"bc\" : {\"d\":\"x\"}\n}", "f.json"));
+  JsonDocument document =
+      llvm::cantFail(JsonDocument::parse("{\n  \"a\": [1,\n    true],\"bc\" : {\"d\":\"x\"}\n}", "f.json"));
   REQUIRE(document.root.members.size() == 2);
   const JsonMember &a = document.root.members[0], &bc = document.root.members[1];
   CHECK(document.where(document.root) == "f.json:1:1");
@@ -31,8 +32,10 @@ TEST_CASE("every key and value knows its line and column") {
 }
 
 TEST_CASE("values are what they say") {
-  JsonDocument document = llvm::cantFail(JsonDocument::parse(
-      "[null, true, false, 0, -7, 9223372036854775807, 9223372036854775808, 1.5e2, \"a\\u00e9\\ud83d\\ude00\\n\\/\", {}, []]", "f"));
+  JsonDocument document =
+      llvm::cantFail(JsonDocument::parse("[null, true, false, 0, -7, 9223372036854775807, 9223372036854775808, 1.5e2, "
+                                         "\"a\\u00e9\\ud83d\\ude00\\n\\/\", {}, []]",
+                                         "f"));
   const std::vector<JsonValue> &list = document.root.elements;
   CHECK(list[0].isNull());
   CHECK(list[1].boolean);
@@ -69,7 +72,8 @@ TEST_CASE("syntax errors say where and what") {
   CHECK(errorOf("nullx") == "f.json:1:1: error: expected a value; found 'nullx'");
   CHECK(errorOf("1 x") == "f.json:1:3: error: the document ends here, but 'x' follows");
   CHECK(errorOf("\"abc") == "f.json:1:1: error: the string that starts here has no closing quote");
-  CHECK(errorOf("\"a\tb\"") == "f.json:1:3: error: a string contains the control character byte 0x09; write it as \\u00XX");
+  CHECK(errorOf("\"a\tb\"") ==
+        "f.json:1:3: error: a string contains the control character byte 0x09; write it as \\u00XX");
   CHECK(errorOf("\"\\x\"") == "f.json:1:2: error: an escape is one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
   CHECK(errorOf("\"\\u12g4\"") == "f.json:1:4: error: expected four hexadecimal digits after \\u");
   CHECK(errorOf("\"\\ud800x\"") == "f.json:1:2: error: a high surrogate is not followed by a low one");
@@ -101,15 +105,37 @@ TEST_CASE("small and subnormal numbers round as strtod does") {
 }
 
 TEST_CASE("accepts and refuses what nlohmann_json does") {
-  for (const char *text : {"[]", "{}", "[1,2,{\"a\":[]}]", " 1 ", "\"\\u0000\"", "[1,,2]", "{\"a\"}", "{1:2}", "+1", ".5", "1.5.2", "tru", "[", "]",
-                           "{\"a\":1}}", "\"\\\"", "[\"\xED\xA0\x80\"]", "[\"\xF4\x90\x80\x80\"]", "\xEF\xBB\xBF[1]", "1e5", "1E-5", "-0", "00"}) {
+  for (const char *text : {"[]",
+                           "{}",
+                           "[1,2,{\"a\":[]}]",
+                           " 1 ",
+                           "\"\\u0000\"",
+                           "[1,,2]",
+                           "{\"a\"}",
+                           "{1:2}",
+                           "+1",
+                           ".5",
+                           "1.5.2",
+                           "tru",
+                           "[",
+                           "]",
+                           "{\"a\":1}}",
+                           "\"\\\"",
+                           "[\"\xED\xA0\x80\"]",
+                           "[\"\xF4\x90\x80\x80\"]",
+                           "\xEF\xBB\xBF[1]",
+                           "1e5",
+                           "1E-5",
+                           "-0",
+                           "00"}) {
     CAPTURE(text);
     CHECK(errorOf(text).empty() == nlohmann::json::accept(text));
   }
 }
 
 TEST_CASE("quoted shows a value as the file has it, shortened") {
-  JsonDocument document = llvm::cantFail(JsonDocument::parse("[1.50, \"" + std::string(50, 'x') + "\", [1], true]", "f"));
+  JsonDocument document =
+      llvm::cantFail(JsonDocument::parse("[1.50, \"" + std::string(50, 'x') + "\", [1], true]", "f"));
   CHECK(document.quoted(document.root.elements[0]) == "1.50");
   CHECK(document.quoted(document.root.elements[1]) == "\"" + std::string(37, 'x') + "...\"");
   CHECK(document.quoted(document.root.elements[2]) == "an array");
@@ -134,14 +160,15 @@ TEST_CASE("numbers are printed in the shortest form that reads back") {
 
 TEST_CASE("a missing file is named") {
   llvm::Expected<JsonDocument> document = JsonDocument::read("/nonexistent/config.json");
-  CHECK(llvm::toString(document.takeError()) == "/nonexistent/config.json: error: cannot read the file: No such file or directory");
+  CHECK(llvm::toString(document.takeError()) ==
+        "/nonexistent/config.json: error: cannot read the file: No such file or directory");
 }
 
 TEST_CASE("the nearest name is suggested, and none that is far") {
   llvm::StringRef names[] = {"hidden_size", "head_dim", "num_heads"};
   CHECK(suggestName("hiden_size", names) == "; did you mean 'hidden_size'?");
   CHECK(suggestName("HEAD_DIM", names) == "; did you mean 'head_dim'?");
-  CHECK(suggestName("num_layers", names) == "; did you mean 'num_heads'?");
+  CHECK(suggestName("num_head", names) == "; did you mean 'num_heads'?");
   CHECK(suggestName("vocabulary", names) == "");
   CHECK(suggestName("", names) == "");
   CHECK(suggestName(std::string(100000, 'a'), names) == "");

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <unistd.h>
 
 using namespace mcc::runtime;
@@ -39,7 +40,9 @@ void stressStep(const MccStep *step) {
 }
 
 void stress(int64_t threads, int64_t steps, int64_t usableProcessors, int64_t pauseEvery) {
-  auto pool = ThreadPool::create(stressStep, threads, usableProcessors);
+  Processors processors = mcc::runtime::usableProcessors();
+  processors.logical = usableProcessors;
+  auto pool = ThreadPool::create(stressStep, threads, processors);
   REQUIRE(pool.ok());
   Shared shared{};
   MccStep step{};
@@ -70,7 +73,18 @@ TEST_CASE("barrier works where spinning threads outnumber processors") { stress(
 
 TEST_CASE("a pool that never ran a step stops") {
   for (int64_t threads : {1, 2, 8})
-    CHECK(ThreadPool::create(stressStep, threads, 2).ok());
+    CHECK(ThreadPool::create(stressStep, threads, Processors()).ok());
+}
+
+TEST_CASE("moving to a processor binds nothing") {
+  cpu_set_t before, after;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  for (int processor : mcc::runtime::usableProcessors().cores)
+    moveToProcessor(processor);
+  moveToProcessor(-1);
+  moveToProcessor(1 << 30);
+  REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+  CHECK(CPU_EQUAL(&before, &after));
 }
 
 namespace {
@@ -101,6 +115,7 @@ TEST_CASE("hyper-thread siblings count once") {
   const Processors all = usableProcessors({0, 1, 2, 3, 4, 5, 6, 7}, root.path);
   CHECK(all.logical == 8);
   CHECK(all.physical == 4);
+  CHECK(all.cores == std::vector<int>{0, 1, 2, 3});
   const Processors some = usableProcessors({0, 4, 5}, root.path);
   CHECK(some.logical == 3);
   CHECK(some.physical == 2);

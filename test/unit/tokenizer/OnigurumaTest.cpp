@@ -31,7 +31,7 @@ TEST_CASE("constructs mean what Oniguruma means") {
   CHECK(matches("a++a", "aaa") == "aaa");                                // possessive
   CHECK(matches("a{,2}b", "aab") == "[aab]");                            // {,n}
   CHECK(matches("a{,}", "a{,}") == "[a{,}]");                            // a literal brace
-  CHECK(matches("a{2}?", "aaa") == "[aa][]a");                           // an optional {2}
+  CHECK(matches("a{2}?", "aaa") == "[aa]a[]");                           // an optional {2}
   CHECK(matches("^b$", "a\nb\nc") == "a\n[b]\nc");                       // every line
   CHECK(matches("a.b", "a\nb axb") == "a\nb [axb]");
   CHECK(matches("(?m:a.b)", "a\nb") == "[a\nb]");                        // m is dot-all
@@ -44,6 +44,7 @@ TEST_CASE("constructs mean what Oniguruma means") {
   CHECK(matches("\\p{Han}+", "a\xE4\xBD\xA0") == "a[\xE4\xBD\xA0]");
   CHECK(matches("(?<=a)b(?!c)", "abc ab") == "abc a[b]");
   CHECK(matches("x#y-", "x#y-") == "[x#y-]");
+  CHECK(matches("\\w+", "a\xC2\xB2\xE2\x91\xA0\xE2\x93\x90") == "[a\xC2\xB2]\xE2\x91\xA0[\xE2\x93\x90]"); // 2, (1), (a)
   CHECK(matches("\\bfoo\\b", "foo foobar") == "[foo] foobar");
   CHECK(matches("\\d{1,3}(?=(?:\\d{3})*\\b)", "1234567") == "[1][234][567]");
 }

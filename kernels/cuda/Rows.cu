@@ -1,0 +1,163 @@
+// embed, norm, rotary, activate, gate, add and unpack: one thread an element, or one block a row where rows are summed.
+//
+// All are bound by launch and memory latency at a few tokens. Sines and cosines are the accurate ones, of p * f in f32.
+#include "kernels/cuda/Rows.h"
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/panel_decode.cuh"
+
+namespace mcc::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ __forceinline__ void enter() {
+  if (threadIdx.x == 0)
+    ptx::griddepcontrol_launch_dependents();
+  ptx::griddepcontrol_wait();
+}
+
+// Grid: (columns, tokens).
+template <class PanelFormat>
+__global__ void embed_kernel(const uint8_t *table, const int32_t *ids, float *y, int64_t rows, int64_t cols, int64_t yStride,
+                             float scale) {
+  enter();
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y, id = ids[token];
+  if (column >= cols)
+    return;
+  // A token outside the table, as after a NaN, reads nothing: its row is NaN, and so is every logit after it.
+  const bool known = id >= 0 && id < rows;
+  const float value = known ? PanelFormat::value(table + id / 16 * panelBytes<PanelFormat>(cols), static_cast<int>(id % 16), column)
+                            : __int_as_float(0x7fc00000);
+  y[token * yStride + column] = scale * value;
+}
+
+__global__ __launch_bounds__(kRowThreads) void norm_kernel(Norm norm, const float *x, float *y, int64_t cols, int64_t xStride,
+                                                           int64_t yStride) {
+  __shared__ float scratch[8];
+  enter();
+  float *row = y + blockIdx.x * yStride;
+  const bool aligned = aligned16(row);
+  normalise_row(norm, x + blockIdx.x * xStride, cols, scratch, threadIdx.x, [&](int64_t column, float4 v) {
+    if (aligned && column + 4 <= cols) {
+      *reinterpret_cast<float4 *>(row + column) = v;
+      return;
+    }
+    const float values[4] = {v.x, v.y, v.z, v.w};
+    for (int64_t i = 0; i < 4 && column + i < cols; ++i)
+      row[column + i] = values[i];
+  });
+}
+
+__global__ void rotary_kernel(const float *frequencies, const int32_t *position, float *cosSin, int64_t pairs, float factor) {
+  enter();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y;
+  if (i >= pairs)
+    return;
+  const float angle = static_cast<float>(*position + token) * frequencies[i];
+  cosSin[token * 2 * pairs + i] = factor * cosf(angle);
+  cosSin[token * 2 * pairs + pairs + i] = factor * sinf(angle);
+}
+
+enum class Operation { Activate, Gate, Add };
+
+template <Operation operation>
+__global__ void elementwise_kernel(Elementwise e) {
+  enter();
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y;
+  if (column >= e.cols)
+    return;
+  float value = e.a[token * e.aStride + column];
+  if constexpr (operation != Operation::Add)
+    value = activate(value, e.activation);
+  if constexpr (operation == Operation::Gate)
+    value = __fmul_rn(value, e.b[token * e.bStride + column]);
+  if constexpr (operation == Operation::Add)
+    value = __fadd_rn(value, e.b[token * e.bStride + column]);
+  e.y[token * e.yStride + column] = value;
+}
+
+// Grid: (blocks of 64 columns, panels). 16 rows x 64 columns go through shared memory, so that reads run along the
+// panel and writes along the rows.
+template <class PanelFormat>
+__global__ void unpack_kernel(Unpack unpack) {
+  __shared__ __nv_bfloat16 tile[16][66];
+  enter();
+  const int64_t panel = blockIdx.y, first = static_cast<int64_t>(blockIdx.x) * 64;
+  const uint8_t *weights = unpack.weight + panel * panelBytes<PanelFormat>(unpack.cols);
+  for (int i = threadIdx.x; i < 16 * 64; i += kThreads)
+    if (first + i / 16 < unpack.cols)
+      tile[i % 16][i / 16] = __float2bfloat16_rn(PanelFormat::value(weights, i % 16, first + i / 16));
+  __syncthreads();
+  const int64_t unit = unpack.gated ? panel / 2 : panel, start = unpack.gated && panel % 2 ? unpack.rows : 0;
+  for (int i = threadIdx.x; i < 16 * 64; i += kThreads) {
+    const int64_t row = unit * 16 + i / 64, column = first + i % 64;
+    if (row < unpack.rows && column < unpack.cols)
+      unpack.out[(start + row) * unpack.cols + column] = __bfloat16_as_ushort(tile[i / 64][i % 64]);
+  }
+}
+
+dim3 gridOf(int64_t cols, int64_t tokens) {
+  return dim3(static_cast<unsigned>(divideUp(cols, kThreads)), static_cast<unsigned>(tokens));
+}
+
+bool usable(const Step &step, int64_t cols) { return step.tokens >= 1 && step.tokens < 65536 && cols >= 1; }
+
+template <Operation operation>
+Status launchElementwise(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  if (!usable(step, elementwise.cols))
+    return kInvalidValue;
+  return launch(elementwise_kernel<operation>, gridOf(elementwise.cols, step.tokens), dim3(kThreads), 0, stream, elementwise);
+}
+
+} // namespace
+
+Status launchEmbed(const Step &step, const Embed &embed, cudaStream_t stream) {
+  if (!usable(step, embed.cols) || embed.cols % formatInfo(embed.format).blockElems != 0 || !step.ids)
+    return kInvalidValue;
+  return withPanelFormat(embed.format, [&]<class PanelFormat>() {
+    return launch(embed_kernel<PanelFormat>, gridOf(embed.cols, step.tokens), dim3(kThreads), 0, stream, embed.table, step.ids,
+                  embed.y, embed.rows, embed.cols, embed.yStride, embed.scale);
+  });
+}
+
+Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream) {
+  if (!usable(step, rows.cols))
+    return kInvalidValue;
+  return launch(norm_kernel, dim3(static_cast<unsigned>(step.tokens)), dim3(kRowThreads), 0, stream, rows.norm, rows.x, rows.y,
+                rows.cols, rows.xStride, rows.yStride);
+}
+
+Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream) {
+  if (!usable(step, rotary.pairs) || !step.position)
+    return kInvalidValue;
+  return launch(rotary_kernel, gridOf(rotary.pairs, step.tokens), dim3(kThreads), 0, stream, rotary.frequencies, step.position,
+                rotary.cosSin, rotary.pairs, rotary.factor);
+}
+
+Status launchActivate(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Activate>(step, elementwise, stream);
+}
+
+Status launchGate(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Gate>(step, elementwise, stream);
+}
+
+Status launchAdd(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Add>(step, elementwise, stream);
+}
+
+Status launchUnpack(const Unpack &unpack, cudaStream_t stream) {
+  const int64_t panels = divideUp(unpack.rows, 16) * (unpack.gated ? 2 : 1);
+  if (unpack.rows < 1 || unpack.cols < 1 || unpack.cols % formatInfo(unpack.format).blockElems != 0 || panels > 65535)
+    return kInvalidValue;
+  return withPanelFormat(unpack.format, [&]<class PanelFormat>() {
+    return launch(unpack_kernel<PanelFormat>,
+                  dim3(static_cast<unsigned>(divideUp(unpack.cols, 64)), static_cast<unsigned>(panels)), dim3(kThreads), 0, stream,
+                  unpack);
+  });
+}
+
+} // namespace mcc::cuda

@@ -1,0 +1,39 @@
+// Starting a kernel with programmatic dependent launch, and the limits that launchers rely on.
+#pragma once
+
+#include "kernels/cuda/Launch.h"
+
+#include <cuda_runtime.h>
+
+namespace mcc::cuda {
+
+/// Launches `kernel` so that it may start before its predecessor has ended. Returns the launch's error.
+template <class... Parameters, class... Arguments>
+Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream,
+              Arguments... arguments) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = sharedBytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+/// Lets `kernel` take `bytes` of dynamic shared memory. Cheap enough to repeat at every launch.
+template <class Kernel>
+Status allowShared(Kernel kernel, size_t bytes) {
+  if (bytes <= 48 * 1024)
+    return cudaSuccess;
+  return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(bytes));
+}
+
+/// Returns ceil(value / step).
+__host__ __device__ constexpr int64_t divideUp(int64_t value, int64_t step) { return (value + step - 1) / step; }
+
+} // namespace mcc::cuda

@@ -1,0 +1,285 @@
+// The weight-streaming `linear` and `logits` for 1 to 16 tokens: y = activation(norm(x) W^T + bias) + residual.
+//
+// A block owns consecutive panels of 16 rows and all their columns, which are consecutive bytes. One warp, the loader,
+// streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
+// Eight warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores, the
+// weights being the 16-row operand. An activation enters as three bf16 columns whose products are summed (split.cuh).
+//
+// Order of additions, for any number of tokens, blocks and stages: warp w takes the steps (32 columns) s = w mod 8 in
+// order into one accumulator for each part; (high + middle) + low; then warps 0 to 7 in order; then bias, activation,
+// residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+//
+// Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
+// 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.
+#pragma once
+
+#include "kernels/cuda/linear_epilogue.cuh"
+#include "kernels/cuda/tiles.cuh"
+
+namespace mcc::cuda {
+
+constexpr int kConsumerWarps = kRowThreads / 32;
+constexpr int kStreamThreads = kRowThreads + 32;
+/// Tokens that fit beside each other for `groups` operand groups.
+constexpr int tokenCapacity(int groups) { return groups == 1 ? 2 : groups / 3 * 8; }
+
+/// Where things lie in shared memory, in bytes from its start.
+struct StreamShared {
+  uint32_t sums, operand, barriers, scratch, zeros, total;
+  __host__ __device__ StreamShared(uint32_t ringBytes, int groups, int panels, int operandBytes) {
+    sums = ringBytes;
+    operand = sums + 2u * kConsumerWarps * panels * kPanel * tokenCapacity(groups) * 4u;
+    barriers = operand + operandBytes;
+    scratch = barriers + 2 * 16 * 8;
+    zeros = scratch + 32;
+    total = zeros + 16;
+  }
+};
+
+/// Splits one normalised row into operand order: `place(column, part)` gives where a number goes.
+template <class Place>
+__device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread, Place place) {
+  const auto put = [&](int column, float value) {
+    const Parts parts = split(value);
+#pragma unroll
+    for (int part = 0; part < 3; ++part)
+      *place(column, part) = parts.part[part];
+  };
+  normalise_row(norm, x, cols, scratch, thread, [&](int64_t at, float4 v) {
+    const int column = static_cast<int>(at), padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
+    if (column < padded)
+      put(column, v.x), put(column + 1, v.y), put(column + 2, v.z), put(column + 3, v.w);
+  });
+  const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols, tail = static_cast<int>(divideUp(cols, 4)) * 4;
+  for (int column = tail + thread; column < padded; column += kRowThreads)
+    put(column, 0.0f);
+}
+
+/// The loader: brings the block's panels through the ring, `panels` at a time, in pieces of `pieceCols` columns.
+template <class Tile, int panels>
+__device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int first, int last, uint32_t ring, uint32_t full,
+                                             uint32_t empty, int lane) {
+  constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
+  int stage = 0;
+  uint32_t parity = 1; // the first pass over the ring finds every stage free
+  for (int panel = first; panel < last; panel += panels)
+    for (int column = 0; column < launch.cols; column += pieceCols) {
+      const int cols = min(pieceCols, launch.cols - column), present = min(panels, last - panel);
+      const uint32_t bytes = static_cast<uint32_t>(static_cast<int64_t>(cols) * Tile::stepBytes / kStepCols);
+      ptx::mbarrier_wait(empty + stage * 8, parity);
+      const uint8_t *from = launch.weight + panel * launch.panelBytes + static_cast<int64_t>(column) * Tile::stepBytes / kStepCols;
+      const uint32_t to = ring + stage * (pieceBytes * panels), barrier = full + stage * 8;
+#if __CUDA_ARCH__ >= 900
+      if (lane == 0) {
+        ptx::mbarrier_arrive_expect_tx(barrier, bytes * present);
+        for (int p = 0; p < present; ++p)
+          ptx::cp_async_bulk(to + p * pieceBytes, from + p * launch.panelBytes, bytes, barrier);
+      }
+      __syncwarp();
+#else
+      for (int p = 0; p < present; ++p)
+        for (uint32_t i = lane * 16; i < bytes; i += 32 * 16)
+          ptx::cp_async(to + p * pieceBytes + i, from + p * launch.panelBytes + i);
+      ptx::cp_async_mbarrier_arrive(barrier);
+#endif
+      if (++stage == launch.stages)
+        stage = 0, parity ^= 1;
+    }
+}
+
+/// Sums of one warp to shared memory, [panel][row][token]: the parts of a token are added here.
+template <class Tile, int groups, int panels>
+__device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][4], float *to, int lane) {
+  constexpr int capacity = tokenCapacity(groups);
+  const int g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int p = 0; p < panels; ++p)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float *row = to + (p * kPanel + Tile::row(g, i / 2)) * capacity;
+      if constexpr (groups == 1) {
+        // Lane t holds part t of tokens 0 and 1.
+        const float middle = __shfl_down_sync(0xffffffffu, sums[p][0][i], 1), low = __shfl_down_sync(0xffffffffu, sums[p][0][i], 2);
+        if (t == 0)
+          row[i % 2] = sums[p][0][i] + middle + low;
+      } else {
+        constexpr int apart = groups / 3;
+#pragma unroll
+        for (int h = 0; h < apart; ++h)
+          row[h * 8 + 2 * t + i % 2] = sums[p][h][i] + sums[p][apart + h][i] + sums[p][2 * apart + h][i];
+      }
+    }
+}
+
+/// The warps' sums of one output, in order.
+template <int capacity, int panels>
+__device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int token) {
+  float sum = sums[panelRow * capacity + token];
+#pragma unroll
+  for (int warp = 1; warp < kConsumerWarps; ++warp)
+    sum += sums[(warp * panels * kPanel + panelRow) * capacity + token];
+  return sum;
+}
+
+/// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
+template <int groups, int panels>
+__device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const float *sums, int panel, int present, int thread,
+                                             Partial &best) {
+  constexpr int capacity = tokenCapacity(groups);
+  const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
+  for (int i = thread; i < outputs; i += kRowThreads) {
+    const int lane = i % kPanel, token = i / kPanel % launch.tokens, unit = i / kPanel / launch.tokens;
+    const int row = (panel / perUnit + unit) * kPanel + lane;
+    if (row >= launch.rows)
+      continue;
+    const float sum = mergeSums<capacity, panels>(sums, unit * perUnit * kPanel + lane, token);
+    const float up = launch.gated ? mergeSums<capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
+    float value = finishSums(launch, sum, up, lane, row, token);
+    if (launch.partials)
+      value = finishLogit(launch, value, row, best);
+    launch.y[token * launch.yStride + row] = value;
+  }
+}
+
+/// A lane's activations of the two tiles of step `step`.
+template <int groups>
+__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, uint32_t resident, int step, int lane,
+                                            Operand<groups> (&x)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int tile = 2 * step + i;
+    if constexpr (groups == 1) {
+      // Group column g is part g / 2 of token g % 2; absent columns are zero.
+      const int part = lane / 8, token = lane / 4 % 2;
+      x[i].group[0] = {0, 0};
+      if (part < 3 && token < launch.tokens)
+        x[i].group[0] = ptx::ld_shared_u64(resident + ((tile * 3 + part) * launch.tokens + token) * 32 + lane % 4 * 8);
+    } else {
+#pragma unroll
+      for (int group = 0; group < groups; ++group)
+        x[i].group[group] = launch.operand[(static_cast<int64_t>(tile) * groups + group) * 32 + lane];
+    }
+  }
+}
+
+/// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16].
+template <Dealing dealing>
+__device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch, int thread) {
+  for (int token = 0; token < launch.tokens; ++token)
+    splitRow(launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
+      return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
+    });
+  ptx::bar_sync(kRowBarrier, kRowThreads);
+}
+
+/// The eight multiplying warps.
+template <class Tile, int groups, int panels>
+__device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
+                                              uint8_t *shared, int thread) {
+  constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
+  constexpr int sumsFloats = kConsumerWarps * panels * kPanel * tokenCapacity(groups);
+  const int warp = thread / 32, lane = thread % 32;
+  const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, empty = full + 16 * 8;
+  Partial best = {0.0f, -1, 0, 0};
+  int stage = 0, turn = 0;
+  uint32_t parity = 0;
+  for (int panel = first; panel < last; panel += panels, turn ^= 1) {
+    float sums[panels][groups][4] = {};
+    for (int column = 0; column < launch.cols; column += pieceCols) {
+      const int cols = min(pieceCols, launch.cols - column), steps = static_cast<int>(divideUp(cols, kStepCols));
+      const uint32_t piece = ring + stage * (pieceBytes * panels);
+      ptx::mbarrier_wait(full + stage * 8, parity);
+#pragma unroll 2
+      for (int step = warp; step < steps; step += kConsumerWarps) {
+        Operand<groups> x[2];
+        loadOperand<groups>(launch, ring + at.operand, column / kStepCols + step, lane, x);
+#pragma unroll
+        for (int p = 0; p < panels; ++p)
+          Tile::load(piece + p * pieceBytes + step * Tile::stepBytes, lane, cols - step * kStepCols, ring + at.zeros)
+              .multiply(x, sums[p]);
+      }
+      __syncwarp();
+      if (lane == 0)
+        ptx::mbarrier_arrive(empty + stage * 8);
+      if (++stage == launch.stages)
+        stage = 0, parity ^= 1;
+    }
+    float *store = reinterpret_cast<float *>(shared + at.sums) + turn * sumsFloats;
+    storeSums<Tile, groups, panels>(sums, store + warp * panels * kPanel * tokenCapacity(groups), lane);
+    // Sums alternate between two places, so one barrier a turn is enough.
+    ptx::bar_sync(kRowBarrier, kRowThreads);
+    finishPanels<groups, panels>(launch, store, panel, min(panels, last - panel), thread, best);
+  }
+  if (launch.partials)
+    storeBest(launch, best, thread);
+}
+
+template <class Tile, int groups, int panels>
+__global__ __launch_bounds__(kStreamThreads) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  const int thread = threadIdx.x;
+  const int operandBytes = groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
+  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), groups, panels, operandBytes);
+  const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
+  if (thread == 0) {
+    ptx::griddepcontrol_launch_dependents();
+    for (int stage = 0; stage < launch.stages; ++stage) {
+#if __CUDA_ARCH__ >= 900
+      ptx::mbarrier_init(full + stage * 8, 1);
+#else
+      ptx::mbarrier_init(full + stage * 8, 32);
+#endif
+      ptx::mbarrier_init(empty + stage * 8, kConsumerWarps);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  if (thread < 4)
+    reinterpret_cast<uint32_t *>(shared + at.zeros)[thread] = 0;
+  __syncthreads();
+  const int64_t units = divideUp(launch.panels, panels);
+  const int first = static_cast<int>(units * blockIdx.x / gridDim.x) * panels;
+  const int last = min(static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) * panels, launch.panels);
+  if (thread >= kRowThreads) {
+    streamPanels<Tile, panels>(launch, first, last, ptx::shared_address(shared), full, empty, thread % 32);
+    return;
+  }
+  ptx::griddepcontrol_wait();
+  if constexpr (groups == 1)
+    prepareOperand<Tile::dealing>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
+                                  reinterpret_cast<float *>(shared + at.scratch), thread);
+  consumePanels<Tile, groups, panels>(launch, at, first, last, shared, thread);
+}
+
+/// Shared memory of which two blocks fit on a multiprocessor of 228 KiB.
+constexpr uint32_t kHalfShared = 113 * 1024;
+constexpr uint32_t kAllShared = 227 * 1024;
+
+/// Launches with the ring's depth and the number of blocks chosen.
+template <class Tile, int groups, int panels>
+Status launchStream(LinearLaunch launch, cudaStream_t stream) {
+  constexpr uint32_t stageBytes = Tile::stageCols / kStepCols * Tile::stepBytes;
+  const int operandBytes = groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
+  const uint32_t fixed = StreamShared(0, groups, panels, operandBytes).total;
+  uint32_t stages = Tile::ringBytes / stageBytes;
+  if (fixed + stages * stageBytes > kHalfShared && fixed + 3 * stageBytes <= kHalfShared)
+    stages = (kHalfShared - fixed) / stageBytes;
+  while (stages > 2 && fixed + stages * stageBytes > kAllShared)
+    --stages;
+  launch.stages = static_cast<int>(stages);
+  const uint32_t bytes = fixed + stages * stageBytes;
+  const auto kernel = linear_stream_kernel<Tile, groups, panels>;
+  if (const Status status = allowShared(kernel, bytes))
+    return status;
+  const int64_t blocks = min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()) * Tile::blocksPerProcessor);
+  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads), bytes, stream, launch);
+}
+
+/// Launches for 1 to 16 tokens.
+template <class Tile>
+Status launchStreamTokens(const LinearLaunch &launch, cudaStream_t stream) {
+  if (!launch.operand)
+    return launch.gated ? launchStream<Tile, 1, 2>(launch, stream) : launchStream<Tile, 1, 1>(launch, stream);
+  return launch.tokens <= 8 ? launchStream<Tile, 3, 2>(launch, stream) : launchStream<Tile, 6, 2>(launch, stream);
+}
+
+} // namespace mcc::cuda
