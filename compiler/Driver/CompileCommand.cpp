@@ -71,7 +71,7 @@ std::string moduleText(mlir::ModuleOp module) {
 // Serialises the model's tokenizer; empty where it has none.
 llvm::Expected<std::vector<uint8_t>> importTokenizer(const Source &source) {
   if (!source.tokenizer.empty())
-    return importTokenizerJson(source.tokenizer);
+    return importTokenizerJson(source.tokenizer, source.defaultBos);
   if (source.checkpoint->gguf() && source.checkpoint->gguf()->find("tokenizer.ggml.model"))
     return importGgufTokenizer(*source.checkpoint->gguf());
   llvm::errs() << "note: no tokenizer.json beside the inputs; the executable takes and gives token ids only (--tokens)\n";

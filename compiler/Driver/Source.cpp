@@ -73,6 +73,23 @@ static std::string findTokenizer(llvm::ArrayRef<std::string> paths) {
   return "";
 }
 
+// Returns the token that texts begin with where tokenizer.json has no post-processor: the model's BOS, unless a
+// tokenizer_config.json beside it does not ask for one.
+static llvm::Expected<std::optional<int32_t>> defaultBos(const std::string &tokenizer, const ModelSpec &spec) {
+  if (tokenizer.empty() || spec.bosToken < 0)
+    return std::nullopt;
+  std::string path = join(folderOf(tokenizer), "tokenizer_config.json");
+  if (!llvm::sys::fs::exists(path))
+    return spec.bosToken;
+  llvm::Expected<JsonDocument> config = JsonDocument::read(path);
+  if (!config)
+    return config.takeError();
+  const JsonMember *add = config->root.find("add_bos_token");
+  if (add && add->value.kind == JsonValue::Kind::Bool && add->value.boolean)
+    return spec.bosToken;
+  return std::nullopt;
+}
+
 // Returns config.json for a folder, else `path` itself.
 static std::string specPath(llvm::StringRef path) { return llvm::sys::fs::is_directory(path) ? join(path, "config.json") : path.str(); }
 
@@ -109,6 +126,10 @@ llvm::Expected<Source> openSource(const std::vector<std::string> &inputs, llvm::
   if (llvm::Error mismatch = checkTensors(*source.checkpoint, requiredTensors(source.spec), source.spec.tiedHead))
     return std::move(mismatch);
   source.tokenizer = tokenizer.empty() ? (source.checkpoint->gguf() ? "" : findTokenizer(inputs)) : tokenizer.str();
+  llvm::Expected<std::optional<int32_t>> bos = defaultBos(source.tokenizer, source.spec);
+  if (!bos)
+    return bos.takeError();
+  source.defaultBos = *bos;
   return source;
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/Support/Error.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Source {
   ModelSpec spec;
   std::unique_ptr<Checkpoint> checkpoint; ///< null where only a spec was named (inspect)
   std::string tokenizer;                  ///< path of a tokenizer.json; empty: none, or the GGUF's own
+  std::optional<int32_t> defaultBos;      ///< what texts begin with where tokenizer.json leaves it open
 };
 
 /// Opens `inputs` as `mcc` takes them: a model folder, a GGUF file, a checkpoint with a config.json beside it, or a spec

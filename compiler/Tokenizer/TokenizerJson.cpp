@@ -226,13 +226,26 @@ void TokenizerJson::run(const JsonValue &root) {
   fields.done();
 }
 
-llvm::Expected<std::vector<uint8_t>> importDocument(llvm::Expected<JsonDocument> document) {
+/// Puts `bos` before every text where the file leaves open what goes around one.
+llvm::Error addDefaultBos(const JsonDocument &document, std::optional<int32_t> bos, TokenizerDescription &description) {
+  const JsonMember *processor = document.root.find("post_processor");
+  if (!bos || (processor && !processor->value.isNull()))
+    return llvm::Error::success();
+  if (*bos < 0 || static_cast<size_t>(*bos) >= description.tokens.size())
+    return diagnose(document.file(), "the model begins texts with token {0}; the vocabulary has {1} tokens", *bos, description.tokens.size());
+  description.before.push_back(static_cast<uint32_t>(*bos));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<uint8_t>> importDocument(llvm::Expected<JsonDocument> document, std::optional<int32_t> bos) {
   if (!document)
     return document.takeError();
   JsonProblem problem(*document);
   TokenizerDescription description;
   TokenizerJson(problem, description).run(document->root);
   if (llvm::Error error = problem.take())
+    return error;
+  if (llvm::Error error = addDefaultBos(*document, bos, description))
     return error;
   if (llvm::Error error = normalizeAddedTokens(description, document->file()))
     return error;
@@ -241,12 +254,12 @@ llvm::Expected<std::vector<uint8_t>> importDocument(llvm::Expected<JsonDocument>
 
 } // namespace
 
-llvm::Expected<std::vector<uint8_t>> importTokenizerJson(llvm::StringRef path) {
-  return importDocument(JsonDocument::read(path));
+llvm::Expected<std::vector<uint8_t>> importTokenizerJson(llvm::StringRef path, std::optional<int32_t> bos) {
+  return importDocument(JsonDocument::read(path), bos);
 }
 
-llvm::Expected<std::vector<uint8_t>> parseTokenizerJson(llvm::StringRef text, llvm::StringRef file) {
-  return importDocument(JsonDocument::parse(text, file));
+llvm::Expected<std::vector<uint8_t>> parseTokenizerJson(llvm::StringRef text, llvm::StringRef file, std::optional<int32_t> bos) {
+  return importDocument(JsonDocument::parse(text, file), bos);
 }
 
 } // namespace mcc

@@ -1,0 +1,157 @@
+// Each kernel is one or two kinds of measured work. Left out, as below a percent of a step: the norm that is folded into
+// `linear` and `logits`, their biases and residuals, and the trigonometry of `rotary`.
+#include "runtime-lib/placement/CostModel.h"
+
+#include "kernels/KernelTable.h"
+#include "runtime-lib/src/Text.h"
+
+#include <algorithm>
+
+namespace mcc::placement {
+
+using runtime::concat;
+
+namespace {
+
+/// The named int arguments of a launch.
+struct Arguments {
+  const KernelInfo &kernel;
+  std::span<const int64_t> ints;
+  double operator[](std::string_view name) const { return static_cast<double>(ints[kernel.intIndex(name)]); }
+};
+
+} // namespace
+
+/// Returns the bytes of `elems` elements, blocks begun counted in part.
+static double bytesOf(Format format, double elems) {
+  const FormatInfo &info = formatInfo(format);
+  return elems * static_cast<double>(info.blockBytes) / static_cast<double>(info.blockElems);
+}
+
+static Work productWork(const Arguments &arguments, Format format, double m, double rows) {
+  Work work;
+  work.m = m;
+  work.n = rows;
+  work.k = arguments["cols"];
+  work.weightBytes = bytesOf(format, work.n * work.k);
+  return work;
+}
+
+/// Returns the keys that queries at positions [position, position + tokens) see in total.
+static double keysSeen(double tokens, double position, double window) {
+  if (window <= 0)
+    return tokens * position + tokens * (tokens + 1) / 2;
+  // Query i sees min(position + i + 1, window) keys: a rising part, then a flat one.
+  const double rising = std::clamp(window - position, 0.0, tokens);
+  return rising * position + rising * (rising + 1) / 2 + (tokens - rising) * window;
+}
+
+static Work attentionWork(const Arguments &arguments, double tokens, double position) {
+  const double window = arguments["window"], dim = arguments["head_dim"];
+  const double keys = keysSeen(tokens, position, window);
+  // Keys that a cache read cannot avoid: all that any of the queries sees.
+  const double read = window > 0 ? std::min(position + tokens, window + tokens - 1) : position + tokens;
+  Work work;
+  work.keyBytes = arguments["kv_heads"] * read * dim * 2 * sizeof(float);
+  work.attentionMacs = arguments["heads"] * keys * dim * 2;
+  return work;
+}
+
+/// Returns the work of element-wise kernels per token, in bytes; negative for any other kernel.
+static double rowBytes(const Arguments &arguments, Format format) {
+  const std::string &name = arguments.kernel.name;
+  constexpr double word = sizeof(float);
+  if (name == "embed")
+    return bytesOf(format, arguments["cols"]) + word * arguments["cols"];
+  if (name == "norm" || name == "activate")
+    return 2 * word * arguments["cols"];
+  if (name == "gate" || name == "add")
+    return 3 * word * arguments["cols"];
+  if (name == "rotary")
+    return 2 * word * arguments["pairs"];
+  if (name == "rope_cache")
+    return 2 * word * (arguments["heads"] + 2 * arguments["kv_heads"]) * arguments["head_dim"];
+  return -1;
+}
+
+Result<Work> workOf(const Launch &launch, int64_t tokens, int64_t position) {
+  const KernelInfo *kernel = findKernel(launch.kernel);
+  if (!kernel)
+    return Failure{concat("there is no kernel '", launch.kernel, "'")};
+  if (launch.ints.size() != kernel->ints.size())
+    return Failure{concat("kernel '", launch.kernel, "' has ", kernel->ints.size(), " int arguments; the launch has ",
+                          launch.ints.size())};
+  const Arguments arguments{*kernel, launch.ints};
+  if (kernel->name == "linear")
+    return productWork(arguments, launch.format, static_cast<double>(tokens),
+                       arguments["rows"] * (arguments["gated"] != 0 ? 2 : 1));
+  if (kernel->name == "logits")
+    return productWork(arguments, launch.format, 1, arguments["rows"]);
+  if (kernel->name == "attention")
+    return attentionWork(arguments, static_cast<double>(tokens), static_cast<double>(position));
+  if (kernel->name == "argmax") // a record of each worker: nothing beside its launch
+    return Work{};
+  const double bytes = rowBytes(arguments, launch.format);
+  if (bytes < 0)
+    return Failure{concat("kernel '", launch.kernel, "' has no cost model")};
+  Work work;
+  work.rowBytes = bytes * static_cast<double>(tokens);
+  return work;
+}
+
+CostModel::CostModel(const Profile &profile) : profile(profile) {
+  launchNs[index(Device::Cpu)] = median(profile.cpu.launch);
+  if (profile.gpu) {
+    launchNs[index(Device::Gpu)] = median(profile.gpu->launch);
+    syncNs = median(profile.gpu->sync);
+  }
+}
+
+double CostModel::costOf(Device device, const Work &work, Format format) const {
+  const DeviceProfile &times = profileOf(device);
+  double ns = launchNs[index(device)] + times.rows.at(work.rowBytes);
+  if (const MatrixTimes *matrix = work.m > 0 ? times.matrix(format) : nullptr)
+    ns += matrix->at(work.m, work.n, work.k, work.weightBytes);
+  // Attention is bound by reading the cache or by its arithmetic.
+  return ns + std::max(times.attentionKeys.at(work.keyBytes), times.attentionMacs.at(work.attentionMacs));
+}
+
+Result<double> CostModel::costOf(Device device, const Launch &launch, int64_t tokens, int64_t position) const {
+  Result<Work> work = workOf(launch, tokens, position);
+  if (!work.ok())
+    return work.failure();
+  return costOf(device, work.value(), launch.format);
+}
+
+Result<PhaseNs> CostModel::costOf(Device device, const Launch &launch, const Workload &workload) const {
+  PhaseNs ns;
+  for (int64_t at = 0; at < workload.prompt; at += workload.chunk) {
+    Result<double> step = costOf(device, launch, std::min(workload.chunk, workload.prompt - at), at);
+    if (!step.ok())
+      return step.failure();
+    ns.prefill += step.value();
+  }
+  Result<double> step = costOf(device, launch, 1, workload.prompt + workload.newTokens / 2);
+  if (!step.ok())
+    return step.failure();
+  ns.decode = step.value();
+  return ns;
+}
+
+double CostModel::copyNs(Device to, double bytes, HostMemory memory) const {
+  if (!profile.link || bytes <= 0)
+    return 0;
+  const Link::Direction &direction = to == Device::Gpu ? profile.link->toGpu : profile.link->toCpu;
+  const double ns = (memory == HostMemory::Pinned ? direction.pinned : direction.pageable).at(bytes);
+  return to == Device::Gpu ? ns : ns + syncNs;
+}
+
+PhaseNs CostModel::copyNs(Device to, double bytesPerToken, const Workload &workload) const {
+  PhaseNs ns;
+  for (int64_t at = 0; at < workload.prompt; at += workload.chunk)
+    ns.prefill += copyNs(to, bytesPerToken * static_cast<double>(std::min(workload.chunk, workload.prompt - at)));
+  ns.decode = copyNs(to, bytesPerToken);
+  return ns;
+}
+
+} // namespace mcc::placement
