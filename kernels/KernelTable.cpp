@@ -2,15 +2,18 @@
 #include "kernels/KernelTable.h"
 
 #include <algorithm>
-#include <sstream>
 
 namespace mcc {
 
-static std::vector<std::string> words(const char *text) {
-  std::istringstream stream(text);
+/// Returns the words of a list that is separated by single spaces. The runtime has this too: no iostream.
+static std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> result;
-  for (std::string word; stream >> word;)
-    result.push_back(word);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0)
+      result.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
   return result;
 }
 

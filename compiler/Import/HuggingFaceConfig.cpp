@@ -70,10 +70,10 @@ llvm::Expected<ModelSpec> readHuggingFaceConfig(const JsonDocument &config, cons
   ConfigReader reader(config, config.root);
   ModelSpec spec = buildFromConfig(reader, **family);
   if (llvm::Error error = reader.takeError())
-    return std::move(error);
+    return error;
   if (generation)
     if (llvm::Error error = addGenerationTokens(*generation, spec))
-      return std::move(error);
+      return error;
   if (std::optional<SpecProblem> problem = findProblem(spec))
     return diagnose(config.file(), "the config makes a spec whose field '{0}' {1}", problem->field, problem->what);
   return spec;

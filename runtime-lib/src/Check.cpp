@@ -60,11 +60,10 @@ static std::string joinIds(std::span<const int32_t> ids) {
 }
 
 /// Compares the tokenizer with the recorded texts.
-static std::vector<std::string> checkText(const GoldenSequence &sequence, const MccModel &model,
-                                          const Tokenizer &tokenizer) {
+static std::vector<std::string> checkText(const GoldenSequence &sequence, const Tokenizer &tokenizer) {
   std::vector<std::string> faults;
   if (sequence.text) {
-    Result<std::vector<int32_t>> ids = encodePrompt(tokenizer, model, *sequence.text, /*addSpecial=*/true);
+    Result<std::vector<int32_t>> ids = encodePrompt(tokenizer, *sequence.text, /*addSpecial=*/true);
     if (!ids.ok())
       faults.push_back(ids.message());
     else if (ids.value() != sequence.prompt)
@@ -124,7 +123,7 @@ Result<CheckReport> checkGolden(Session &session, const Golden &golden, const To
     if (!generated.ok())
       return Failure{concat("sequences[", i, "]: ", generated.message())};
     if (tokenizer != nullptr)
-      judge.report.textFaults = checkText(sequence, session.model(), *tokenizer);
+      judge.report.textFaults = checkText(sequence, *tokenizer);
     else if (sequence.text || sequence.expectText)
       result.textUnchecked = true;
     if (judge.logits)

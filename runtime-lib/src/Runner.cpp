@@ -70,7 +70,7 @@ Status Runner::loadTokenizer() {
 Result<std::vector<int32_t>> Runner::encode(const std::string &text) const {
   if (tokenizer == nullptr)
     return Failure{"error: this model has no tokenizer; give token ids with --tokens"};
-  Result<std::vector<int32_t>> ids = encodePrompt(*tokenizer, session->model(), text, !options.noSpecial);
+  Result<std::vector<int32_t>> ids = encodePrompt(*tokenizer, text, !options.noSpecial);
   return ids.ok() ? ids : Failure{"error: " + ids.message()};
 }
 

@@ -13,12 +13,9 @@
 extern "C" {
 #endif
 
-/* A text prompt begins with bosToken; for a tokenizer that does not put it there itself. */
-#define MCC_MODEL_ADD_BOS 1u
-
 typedef struct MccModel {
   uint32_t abi;               /* MCC_ABI_VERSION at compile time */
-  uint32_t flags;             /* MCC_MODEL_* bits */
+  uint32_t reserved;          /* 0 */
   const char *info;           /* one JSON object for --info: name, family, parameters, formats, target CPU, versions, digests */
   const char *cpuFeatures;    /* space-separated feature names as __builtin_cpu_supports takes them, all of which the step needs */
   uint8_t blobId[16];         /* must equal MccBlobHeader::id of the weights file */

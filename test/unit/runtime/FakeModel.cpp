@@ -6,12 +6,6 @@
 // MCC_FAKE_BLOB_ID, MCC_FAKE_BLOB_BYTES: written by fake-model-weights beside the weights.
 #include "FakeBlob.inc"
 
-#ifndef MCC_FAKE_BOS
-#define MCC_FAKE_BOS -1
-#endif
-#ifndef MCC_FAKE_FLAGS
-#define MCC_FAKE_FLAGS 0
-#endif
 #ifndef MCC_FAKE_FEATURES
 #define MCC_FAKE_FEATURES ""
 #endif
@@ -22,7 +16,7 @@ static const int32_t endTokens[] = {fakeEnd};
 
 extern "C" const MccModel mcc_model = {
     .abi = MCC_ABI_VERSION,
-    .flags = MCC_FAKE_FLAGS,
+    .reserved = 0,
     .info = R"({"compiler": "mcc 0.1.0", "family": "fake", "targetCpu": "cooperlake"})",
     .cpuFeatures = MCC_FAKE_FEATURES,
     .blobId = MCC_FAKE_BLOB_ID,
@@ -35,7 +29,7 @@ extern "C" const MccModel mcc_model = {
     .vocabulary = fakeVocabulary,
     .logitsOffset = fakeLogitsOffset,
     .tokenOffset = fakeTokenOffset,
-    .bosToken = MCC_FAKE_BOS,
+    .bosToken = -1,
     .eosCount = 1,
     .eosTokens = endTokens,
     .step = fakeStep,

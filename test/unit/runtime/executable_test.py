@@ -392,6 +392,247 @@ class Text(Case):
         self.assertEqual(result.stdout, self.continuation("one", 9, special=False) + "\n")
         self.assertRefused(run("", "--no-special", program="speaking"), "the prompt has no tokens")
 
+    def test_standard_input(self):
+        result = run("--prompts", "-", "-n", "2", input='{"tokens": [3]}\n')
+        self.assertEqual(json.loads(result.stdout)["tokens"], greedy([3], 2)[0])
+
+
+class Check(Case):
+    def golden(self, change=lambda golden: None):
+        sequences = []
+        for prompt, count in (([1], 8), ([2, 3, 4], 6), ([5] * 20, 10)):
+            expect, margin = greedy(prompt, count)
+            sequences.append({"prompt": prompt, "expect": expect, "margin": margin,
+                              "last_logits": logits_after(prompt + expect[:-1])})
+        golden = {"reference": "plain", "sequences": sequences, "logits": logits_after([2, 3, 4])}
+        change(golden)
+        return self.write("golden.json", json.dumps(golden))
+
+    def check(self, change=lambda golden: None, *arguments):
+        return run("--check", self.golden(change), *arguments)
+
+    def test_pass(self):
+        for arguments in ((), ("--chunk", "1"), ("--threads", "3")):
+            result = self.check(lambda golden: None, *arguments)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("3 sequences: 3 pass, 0 tie, 0 wrong; 4 rows of logits, greatest difference 0; ok", result.stdout)
+
+    def test_wrong_token(self):
+        def change(golden):
+            golden["sequences"][2]["expect"][4] += 1
+            golden["sequences"][2]["margin"][4] = 0.5
+        result = self.check(change)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("sequences[2]: wrong at step 4 of 10: expected", result.stdout)
+        self.assertIn("2 pass, 0 tie, 1 wrong; 3 rows", result.stdout)
+
+    def test_tie_ends_the_judging(self):
+        def change(golden):
+            sequence = golden["sequences"][0]
+            sequence["expect"][3] += 1
+            sequence["margin"][3] = 0.0005
+            sequence["expect"][5] += 1
+            sequence["last_logits"][0] += 100
+        result = self.check(change)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("sequences[0]: tie at step 3", result.stdout)
+        self.assertEqual(self.check(change, "--margin-tolerance", "0.0004").returncode, 1)
+        report = json.loads(self.check(change, "--json").stdout)
+        self.assertEqual((report["ok"], report["pass"], report["tie"], report["wrong"]), (True, 2, 1, 0))
+
+    def test_no_margin_is_no_tie(self):
+        def change(golden):
+            golden["sequences"][0]["expect"][3] += 1
+            del golden["sequences"][0]["margin"]
+        self.assertEqual(self.check(change).returncode, 1)
+
+    def test_logits(self):
+        def prompt_logits(golden):
+            golden["logits"][7] += 0.25
+        def last_logits(golden):
+            golden["sequences"][1]["last_logits"][9] -= 0.25
+        for change, name in ((prompt_logits, "logits: wrong, greatest difference 0.25 at index "),
+                             (last_logits, "sequences[1].last_logits: wrong, greatest difference 0.25 at index ")):
+            result = self.check(change)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(name, result.stdout)
+            self.assertEqual(self.check(change, "--tolerance", "0.26").returncode, 0)
+
+    def test_last_logits_of_a_last_token_that_differs(self):
+        def change(golden):
+            golden["sequences"][1]["expect"][5] += 1
+            golden["sequences"][1]["margin"][5] = 0
+            golden["sequences"][1]["last_logits"][0] += 1
+        result = self.check(change)
+        self.assertIn("sequences[1]: tie at step 5", result.stdout)
+        self.assertEqual(result.returncode, 1)
+
+    def test_nan(self):
+        def change(golden):
+            golden["sequences"][1]["prompt"][0] = POISON
+        self.assertRefused(self.check(change), "sequences[1]", "NaN at position 2")
+
+    def test_malformed(self):
+        for content, text in (("", ":1:1: error: "), ("{\n \"sequences\": [}", ":2:16: error: syntax error"),
+                              ("[]", "an object with an array 'sequences'"), ('{"sequences": []}', "empty"),
+                              ('{"sequences": [3]}', ":1:16: error: 'sequences[]' must be an object, not number"),
+                              ('{"sequences": [{"prompt": [1]}]}', ":1:16: error: sequence has no 'expect'"),
+                              ('{"sequences": [{"prompt": [1],\n"expect": [1, 64]}]}',
+                               ":2:15: error: 'expect[1]' is 64; the vocabulary has 64 ids"),
+                              ('{"sequences": [{"prompt": [1], "expect": [1.5]}]}', "must be a token id, not 1.5"),
+                              ('{"sequences": [{"prompt": [], "expect": [1]}]}', "'prompt' is empty"),
+                              ('{"sequences": [{"prompt": [1], "expect": [1], "margin": [1, 2]}]}',
+                               "'margin' has 2 numbers; 'expect' has 1"),
+                              ('{"sequences": [{"prompt": [1], "expect": [1]}], "logits": [1]}',
+                               "'logits' has 1 numbers; the vocabulary has 64"),
+                              ('{"sequences": [{"prompt": [%s], "expect": [1, 1]}]}' % ",".join(["1"] * 40),
+                               "sequence needs 41 cache positions"),
+                              ("[" * 100000, ": error: ")):
+            path = self.write("bad.json", content)
+            self.assertRefused(run("--check", path), path + ":", text)
+
+    def test_unreadable(self):
+        self.assertRefused(run("--check", self.path("none.json")), "none.json: error: cannot open: No such file")
+        self.assertRefused(run("--check", self.scratch), "cannot read: Is a directory")
+
+
+class Logits(Case):
+    def test_safetensors(self):
+        path = self.path("l.safetensors")
+        result = run("--tokens", "3,4", "-n", "5", "--ignore-eos", "--logits", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(path, "rb") as file:
+            length, = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+            data = file.read()
+        expect = greedy([3, 4], 5)[0]
+        self.assertEqual(header["logits"]["shape"], [5, VOCABULARY])
+        rows = struct.unpack_from(f"<{5 * VOCABULARY}f", data)
+        for i in range(5):
+            self.assertEqual(list(rows[i * VOCABULARY:(i + 1) * VOCABULARY]), logits_after([3, 4] + expect[:i]))
+        tokens = struct.unpack_from("<5i", data, header["tokens"]["data_offsets"][0])
+        self.assertEqual(list(tokens), expect)
+        self.assertEqual(header["prompt"]["data_offsets"][1], len(data))
+        self.assertEqual(os.listdir(self.scratch), ["l.safetensors"])
+
+    def test_refusals_leave_nothing(self):
+        self.assertRefused(run("--tokens", "3", "--logits", self.path("no/l")), "cannot create")
+        self.assertRefused(run("--tokens", "3", "--logits", "/dev/null"), "not a regular file")
+        self.assertRefused(run("--tokens", str(POISON), "--logits", self.path("l")), "NaN")
+        self.assertEqual(os.listdir(self.scratch), [])
+
+
+class Weights(Case):
+    def test_verify(self):
+        result = run("--verify")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("segment 'weights': 64 bytes, ok", result.stdout)
+
+    def damaged(self, change):
+        folder = self.copy("damaged")
+        with open(os.path.join(folder, "model.weights"), "rb") as file:
+            content = bytearray(file.read())
+        changed = change(content)
+        content = content if changed is None else changed
+        self.write("damaged/model.weights", bytes(content))
+        return folder
+
+    def test_damaged_content_is_found_by_verify(self):
+        def change(content):
+            content[4100] ^= 1
+        folder = self.damaged(change)
+        self.assertRefused(run("--verify", folder=folder), "segment 'weights' (64 bytes) has digest", "it should be")
+
+    def test_damaged_header(self):
+        def flip(position):
+            def change(content):
+                content[position] ^= 1
+            return change
+        self.assertRefused(run("--tokens", "1", folder=self.damaged(flip(0))), "not a weights file")
+        for position in (8, 12, 16, 24, 40, 64, 72, 100, 600):
+            self.assertRefused(run("--tokens", "1", folder=self.damaged(flip(position))), "checksum is", "it says")
+
+    def test_truncated(self):
+        self.assertRefused(run("--tokens", "1", folder=self.damaged(lambda c: c[:8000])), "file has 8000 bytes",
+                           "its header says 8192")
+        self.assertRefused(run("--tokens", "1", folder=self.damaged(lambda c: c + b"x")), "8193", "8192")
+        self.assertRefused(run("--tokens", "1", folder=self.damaged(lambda c: c[:100])), "100 bytes", "8192")
+        self.assertRefused(run("--tokens", "1", folder=self.damaged(lambda c: b"")), "0 bytes")
+
+    def test_swapped(self):
+        self.assertRefused(run("--tokens", "1", "--weights", os.path.join(FOLDER, "other.weights")),
+                           "weights of another program", "their id is", "compiled with")
+
+    def test_missing_and_odd_files(self):
+        folder = self.copy("lonely")
+        os.unlink(os.path.join(folder, "model.weights"))
+        self.assertRefused(run("--tokens", "1", folder=folder), "lonely/model.weights: error: cannot open: No such file",
+                           "--weights FILE")
+        os.mkfifo(os.path.join(folder, "model.weights"))
+        self.assertRefused(run("--tokens", "1", folder=folder), "not a regular file")
+        self.assertRefused(run("--tokens", "1", "--weights", self.scratch), "not a regular file")
+
+    def test_moved_renamed_linked(self):
+        expected = run("--tokens", "1,2", "-n", "4").stdout
+        folder = self.copy("mit Leerzeichen", "und ünïcødé 語")
+        self.assertEqual(run("--tokens", "1,2", "-n", "4", folder=folder, cwd="/").stdout, expected)
+        os.symlink(os.path.join(folder, "model"), self.path("link"))
+        self.assertEqual(run("--tokens", "1,2", "-n", "4", program="link", folder=self.scratch).stdout, expected)
+        os.rename(folder, self.path("renamed"))
+        os.rename(self.path("renamed/model"), self.path("renamed/kjv"))
+        os.rename(self.path("renamed/model.weights"), self.path("renamed/kjv.weights"))
+        result = subprocess.run(["./kjv", "--tokens", "1,2", "-n", "4"], cwd=self.path("renamed"), capture_output=True,
+                                text=True, timeout=60)
+        self.assertEqual(result.stdout, expected)
+        by_path = dict(os.environ, PATH=self.path("renamed"))
+        result = subprocess.run(["kjv", "--tokens", "1,2", "-n", "4"], env=by_path, capture_output=True, text=True,
+                                timeout=60)
+        self.assertEqual(result.stdout, expected)
+
+
+def byte_alphabet():
+    """Returns the byte of every character that byte-level vocabularies write it as."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(FOLDER, "speaking")), "needs the compiler's tokenizer importer")
+class Text(Case):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bytes.tokenizer.json")) as file:
+            vocabulary = json.load(file)["model"]["vocab"]
+        alphabet = byte_alphabet()
+        cls.bytes = {number: bytes([alphabet[text]]) for text, number in vocabulary.items() if len(text) == 1}
+        cls.ids = {byte: number for number, byte in cls.bytes.items()}
+
+    def encode(self, text, special=True):
+        return [0] * special + [self.ids[bytes([byte])] for byte in text.encode()]
+
+    def decode(self, ids):
+        return b"".join(self.bytes.get(number, b"") for number in ids).decode("utf-8", "replace")
+
+    def continuation(self, text, count, special=True):
+        return self.decode(greedy(self.encode(text, special), count)[0])
+
+    def test_text(self):
+        seen = ""
+        for prompt in ("h", "one two", "é 語 😀", "", "a\nb"):
+            result = run(prompt, "-n", "20", "--ignore-eos", program="speaking")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout, self.continuation(prompt, 20) + "\n")
+            seen += result.stdout
+            answer = json.loads(run(prompt, "-n", "20", "--ignore-eos", "--json", program="speaking").stdout)
+            self.assertEqual((answer["prompt"], answer["text"] + "\n"), (self.encode(prompt), result.stdout))
+        # The model babbles bytes: pieces of characters have to occur for the test to mean anything.
+        self.assertIn("\N{REPLACEMENT CHARACTER}", seen)
+
+    def test_no_special(self):
+        result = run("one", "-n", "9", "--ignore-eos", "--no-special", program="speaking")
+        self.assertEqual(result.stdout, self.continuation("one", 9, special=False) + "\n")
+        self.assertRefused(run("", "--no-special", program="speaking"), "the prompt has no tokens")
+
     def test_bos_that_the_model_wants(self):
         weights = ("--weights", os.path.join(FOLDER, "speaking.weights"))
         for text, prompt in (("one", [5] + self.encode("one")), ("", [5, 0])):

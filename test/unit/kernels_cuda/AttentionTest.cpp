@@ -1,0 +1,132 @@
+// rope_cache and attention on the GPU: a sequence fed in pieces against the scalar reference, and bit for bit against the
+// same sequence fed otherwise.
+#include "Device.h"
+
+#include "kernels/cuda/Attention.h"
+#include "kernels/reference/Reference.h"
+#include "test/unit/kernels/Harness.h"
+
+#include <cmath>
+
+using namespace mcc;
+using namespace mcc::test;
+
+namespace {
+
+struct Shape {
+  int64_t heads, kvHeads, headDim, pairs, pairing;
+  bool normed;
+  int64_t window;
+  float softcap;
+  int64_t context = 600;
+};
+
+// A sequence's projections and everything that is derived from them.
+struct Sequence {
+  Shape shape;
+  int64_t length, stride;
+  std::vector<float> qkv, cosSin, qNorm, kNorm;
+  float scale;
+
+  Sequence(const Shape &shape, int64_t length)
+      : shape(shape), length(length), stride((shape.heads + 2 * shape.kvHeads) * shape.headDim + 5), scale(0.3f) {
+    Random random(9);
+    qkv = random.floats(length * stride);
+    qNorm = random.floats(shape.headDim), kNorm = random.floats(shape.headDim);
+    std::vector<float> frequencies = random.floats(shape.pairs);
+    cosSin.resize(static_cast<size_t>(length * 2 * shape.pairs));
+    if (shape.pairs)
+      reference::rotary(frequencies.data(), cosSin.data(), length, 0, shape.pairs, 1.0f);
+  }
+
+  int64_t column(int64_t head) const { return head * shape.headDim; }
+
+  // Normalised and rotated rows; then attention of each.
+  std::vector<float> byReference() const {
+    std::vector<float> rows = qkv, y(static_cast<size_t>(length * shape.heads * shape.headDim));
+    for (int64_t t = 0; t < length; ++t)
+      for (int64_t head = 0; head < shape.heads + shape.kvHeads; ++head) {
+        float *vector = rows.data() + t * stride + column(head);
+        if (shape.normed)
+          reference::norm({0, head < shape.heads ? qNorm.data() : kNorm.data(), nullptr, 1e-6f}, vector, vector, shape.headDim);
+        reference::rotate(vector, cosSin.data() + t * 2 * shape.pairs, shape.pairs, shape.pairing);
+      }
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const int64_t kv = head / (shape.heads / shape.kvHeads), dim = shape.headDim;
+      std::vector<float> keys, values;
+      for (int64_t t = 0; t < length; ++t) {
+        const float *row = rows.data() + t * stride;
+        keys.insert(keys.end(), row + column(shape.heads + kv), row + column(shape.heads + kv) + dim);
+        values.insert(values.end(), row + column(shape.heads + shape.kvHeads + kv), row + column(shape.heads + shape.kvHeads + kv) + dim);
+      }
+      for (int64_t t = 0; t < length; ++t) {
+        const int64_t first = shape.window > 0 && t >= shape.window ? t - shape.window + 1 : 0;
+        reference::attend({rows.data() + t * stride + column(head), keys.data(), values.data(), dim, first, t, scale, shape.softcap},
+                          y.data() + (t * shape.heads + head) * dim);
+      }
+    }
+    return y;
+  }
+
+  // Fed `pieces` tokens at a time, the last size repeated.
+  std::vector<float> byKernel(const std::vector<int64_t> &pieces) const {
+    const int64_t positions = (shape.context + 15) / 16 * 16, row = (shape.headDim + 15) / 16 * 16, width = shape.heads * shape.headDim;
+    const DeviceArray<float> rows(qkv), angles(cosSin), qWeights(qNorm), kWeights(kNorm), y(static_cast<size_t>(length * width));
+    const DeviceArray<float> keys(static_cast<size_t>(shape.kvHeads * positions * shape.headDim));
+    DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
+    // Padding must be zero, what is not yet written may be anything.
+    std::vector<float> blank(static_cast<size_t>(shape.kvHeads * positions * row), std::nanf(""));
+    for (size_t i = 0; i < blank.size(); ++i)
+      if (static_cast<int64_t>(i) % row >= shape.headDim)
+        blank[i] = 0.0f;
+    values.set(blank);
+    DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::attentionWorkspaceBytes(16, shape.heads, shape.kvHeads, shape.headDim)));
+    workspace.zero();
+    size_t piece = 0;
+    for (int64_t start = 0; start < length;) {
+      const int64_t tokens = std::min(pieces[piece], length - start);
+      piece += piece + 1 < pieces.size();
+      const DeviceArray<int32_t> position(std::vector<int32_t>{static_cast<int32_t>(start)});
+      const cuda::Step step{tokens, nullptr, position.get()};
+      cuda::RopeCache rope;
+      rope.qkv = rows.get() + start * stride, rope.cosSin = shape.pairs ? angles.get() + start * 2 * shape.pairs : nullptr;
+      rope.qNorm = shape.normed ? qWeights.get() : nullptr, rope.kNorm = shape.normed ? kWeights.get() : nullptr;
+      rope.kCache = keys.get(), rope.vCache = values.get();
+      rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.pairs;
+      rope.pairing = shape.pairing, rope.stride = stride, rope.context = shape.context, rope.eps = 1e-6f;
+      rope.kColumn = column(shape.heads), rope.vColumn = column(shape.heads + shape.kvHeads);
+      REQUIRE(cuda::launchRopeCache(step, rope, nullptr) == 0);
+      cuda::Attention attention;
+      attention.q = rows.get() + start * stride, attention.kCache = keys.get(), attention.vCache = values.get();
+      attention.y = y.get() + start * width, attention.heads = shape.heads, attention.kvHeads = shape.kvHeads;
+      attention.headDim = shape.headDim, attention.qStride = stride, attention.yStride = width, attention.window = shape.window;
+      attention.context = shape.context, attention.scale = scale, attention.softcap = shape.softcap;
+      attention.workspace = workspace.get();
+      REQUIRE(cuda::launchAttention(step, attention, nullptr) == 0);
+      REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+      start += tokens;
+    }
+    return y.values();
+  }
+};
+
+} // namespace
+
+TEST_CASE("rope_cache and attention are the reference's, however the sequence is fed") {
+  const Shape shapes[] = {
+      {8, 2, 64, 32, 0, false, 0, 0.0f},        {6, 2, 40, 20, 1, false, 0, 0.0f},  {4, 4, 128, 32, 0, true, 0, 0.0f},
+      {5, 1, 80, 0, 0, false, 100, 0.0f},       {10, 1, 256, 64, 0, true, 0, 30.0f}, {2, 1, 18, 9, 0, false, 33, 20.0f},
+      {16, 8, 128, 64, 0, false, 0, 0.0f, 513}, {24, 2, 64, 32, 0, false, 0, 0.0f},
+  };
+  for (const Shape &shape : shapes) {
+    const Sequence sequence(shape, shape.heads > 10 ? 330 : 513);
+    const std::vector<float> expected = sequence.byReference();
+    const std::vector<float> large = sequence.byKernel({sequence.length});
+    INFO("heads ", shape.heads, " kv heads ", shape.kvHeads, " head dim ", shape.headDim, " window ", shape.window);
+    CHECK(largestError(large, expected) < 2e-5);
+    for (const std::vector<int64_t> &pieces : {std::vector<int64_t>{16}, {7}, {300, 1}, {1, 50, 3}}) {
+      const std::vector<float> other = sequence.byKernel(pieces);
+      CHECK(equalBits(other.data(), large.data(), large.size()));
+    }
+  }
+}
