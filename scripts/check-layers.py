@@ -22,9 +22,11 @@ DIALECT_DAG = {"Mcc": [], "Exec": ["Mcc"]}
 MLIR = ["mlir/", "llvm/", "llvm-c/", "mlir-c/"]
 LIBRARIES = ["nlohmann/", "xxhash.h", "pcre2.h", "utf8proc.h", "CLI/"]
 LLD = ["lld/"]
+CUDA = ["cuda", "cooperative_groups", "mma.h"]
 
 # (layer, pattern of its files, prefixes it may include). `{X}` in a prefix is the pattern's first group.
 LAYERS = [
+    ("CUDA kernels", r"kernels/cuda/", ["kernels/", *CUDA]),
     ("kernels", r"kernels/", ["kernels/"]),
     ("runtime-lib", r"runtime-lib/", ["kernels/", "runtime-lib/", "mcc/", *LIBRARIES]),
     ("compiler/Support", r"compiler/Support/", ["compiler/Support/", *MLIR]),
@@ -38,7 +40,7 @@ LAYERS = [
 ]
 # Anything that starts so is ours or third-party and has to be allowed by name; the rest is the system's.
 OURS = ["kernels/", "runtime-lib/", "compiler/", "dialects/", "codegen/", "test/", "mcc/"]
-NAMED = [*OURS, *MLIR, *LIBRARIES, *LLD, "clang/", "doctest/", "cblas.h", "cuda"]
+NAMED = [*OURS, *MLIR, *LIBRARIES, *LLD, "clang/", *CUDA, "doctest/", "cblas.h"]
 SYSTEM_FOLDERS = ["sys/", "linux/", "asm/", "bits/", "arpa/", "netinet/"]
 
 
@@ -132,6 +134,9 @@ CASES = [
     ("kernels/cpu/A.cpp", '"llvm/ADT/StringRef.h"', False),
     ("kernels/cpu/A.cpp", "<nlohmann/json.hpp>", False),
     ("kernels/cpu/A.cpp", "<boost/any.hpp>", False),
+    ("kernels/cuda/A.cu", "<cuda_fp16.h>", True),
+    ("kernels/cuda/A.cu", '"mlir/IR/Builders.h"', False),
+    ("kernels/cpu/A.cpp", "<cuda_fp16.h>", False),
     ("runtime-lib/src/A.cpp", '"kernels/Step.h"', True),
     ("runtime-lib/src/A.cpp", '"mcc/Blob.h"', True),
     ("runtime-lib/src/A.cpp", "<sys/mman.h>", True),

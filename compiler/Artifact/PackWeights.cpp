@@ -17,31 +17,97 @@ namespace {
 
 constexpr uint64_t batchBytes = 32 << 20;
 
-// Rows of several tensors, one after the other.
+// One source of a weight: a whole tensor, or some rows of one.
+class SourceRows {
+public:
+  SourceRows(const Checkpoint &checkpoint, mlir::Attribute source) : checkpoint(checkpoint) {
+    part = mlir::dyn_cast<ir::SourceAttr>(source);
+    tensor = checkpoint.find(part ? part.getTensor().getValue() : mlir::cast<mlir::StringAttr>(source).getValue());
+    if (part && part.getTransposed())
+      loadTransposed();
+  }
+
+  int64_t rows() const { return part ? part.getRows() * part.getGroups() : tensor->shape.size() == 1 ? tensor->elems() : tensor->rows(); }
+  Format format() const { return tensor->format; }
+
+  // Writes rows [row, row + count) to `out`, `rowBytes` each. Elements of a vector count as rows.
+  void read(int64_t row, int64_t count, int64_t rowBytes, uint8_t *out) const {
+    if (!part && tensor->shape.size() > 1)
+      return checkpoint.readRows(*tensor, row, count, out);
+    for (int64_t i = row; i < row + count; ++i, out += rowBytes)
+      readOne(storedRow(i), rowBytes, out);
+  }
+
+private:
+  // Returns the row of the stored tensor (column, where transposed) that is row `row` of the part.
+  int64_t storedRow(int64_t row) const {
+    if (!part)
+      return row;
+    int64_t inSlab = part.getFirst() + row / part.getRows() * part.getStride() + row % part.getRows();
+    return part.getSlab() < 0 || part.getTransposed() ? inSlab : part.getSlab() * tensor->shape[1] + inSlab;
+  }
+
+  void readOne(int64_t row, int64_t rowBytes, uint8_t *out) const {
+    if (!elements.empty())
+      std::copy_n(elements.data() + row * rowBytes, rowBytes, out);
+    else if (tensor->shape.size() > 1)
+      checkpoint.readRows(*tensor, row, 1, out);
+    else
+      std::copy_n(vector().data() + row * rowBytes, rowBytes, out);
+  }
+
+  // The bytes of a vector, read once.
+  const std::vector<uint8_t> &vector() const {
+    if (whole.empty()) {
+      whole.resize(formatBytes(tensor->format, tensor->elems()));
+      checkpoint.readRows(*tensor, 0, 1, whole.data());
+    }
+    return whole;
+  }
+
+  // Reads an [in, out] matrix (or slab) and turns it to [out, in]. Element formats only: a block has no columns.
+  void loadTransposed() {
+    int64_t rank = static_cast<int64_t>(tensor->shape.size());
+    int64_t in = tensor->shape[rank - 2], out = tensor->shape[rank - 1], bytes = formatInfo(tensor->format).blockBytes;
+    std::vector<uint8_t> stored(in * out * bytes);
+    checkpoint.readRows(*tensor, std::max<int64_t>(part.getSlab(), 0) * in, in, stored.data());
+    elements.resize(stored.size());
+    for (int64_t i = 0; i < in; ++i)
+      for (int64_t o = 0; o < out; ++o)
+        std::copy_n(stored.data() + (i * out + o) * bytes, bytes, elements.data() + (o * in + i) * bytes);
+  }
+
+  const Checkpoint &checkpoint;
+  ir::SourceAttr part;
+  const TensorInfo *tensor;
+  std::vector<uint8_t> elements;      // of a transposed source, [out, in]
+  mutable std::vector<uint8_t> whole; // of a vector
+};
+
+// Rows of several sources, one after the other.
 class JoinedRows {
 public:
-  JoinedRows(const Checkpoint &checkpoint, mlir::ArrayAttr sources) : checkpoint(checkpoint) {
+  JoinedRows(const Checkpoint &checkpoint, mlir::ArrayAttr sources) {
     for (mlir::Attribute source : sources)
-      tensors.push_back(checkpoint.find(mlir::cast<mlir::StringAttr>(source).getValue()));
+      parts.emplace_back(checkpoint, source);
   }
 
   // Writes rows [row, row + count) of the whole to `out`.
   void read(int64_t row, int64_t count, int64_t rowBytes, uint8_t *out) const {
-    for (const TensorInfo *tensor : tensors) {
-      int64_t take = std::clamp<int64_t>(tensor->rows() - row, 0, count);
+    for (const SourceRows &part : parts) {
+      int64_t take = std::clamp<int64_t>(part.rows() - row, 0, count);
       if (take > 0)
-        checkpoint.readRows(*tensor, row, take, out);
+        part.read(row, take, rowBytes, out);
       out += take * rowBytes;
       count -= take;
-      row = std::max<int64_t>(row - tensor->rows(), 0);
+      row = std::max<int64_t>(row - part.rows(), 0);
     }
   }
 
-  llvm::ArrayRef<const TensorInfo *> parts() const { return tensors; }
+  llvm::ArrayRef<SourceRows> sources() const { return parts; }
 
 private:
-  const Checkpoint &checkpoint;
-  std::vector<const TensorInfo *> tensors;
+  std::vector<SourceRows> parts;
 };
 
 class Packer {
@@ -120,12 +186,13 @@ llvm::Error Packer::packMatrix(exec::WeightOp op, ir::WeightType type) {
   return llvm::Error::success();
 }
 
-// Returns all elements of `tensor` in f32.
-std::vector<float> readFloats(const Checkpoint &checkpoint, const TensorInfo &tensor) {
-  std::vector<uint8_t> raw(formatBytes(tensor.format, tensor.elems()));
-  checkpoint.readRows(tensor, 0, tensor.rows(), raw.data());
-  std::vector<float> values(tensor.elems());
-  dequantize(tensor.format, raw.data(), values.data(), tensor.elems());
+// Returns the elements of a vector in f32.
+std::vector<float> readFloats(const SourceRows &source) {
+  int64_t bytes = formatInfo(source.format()).blockBytes;
+  std::vector<uint8_t> raw(source.rows() * bytes);
+  source.read(0, source.rows(), bytes, raw.data());
+  std::vector<float> values(source.rows());
+  dequantize(source.format(), raw.data(), values.data(), source.rows());
   return values;
 }
 
@@ -133,8 +200,8 @@ llvm::Error Packer::packVector(exec::WeightOp op) {
   JoinedRows source(checkpoint, op.getSources());
   float offset = static_cast<float>(op.getOffset().convertToDouble());
   std::vector<std::vector<float>> parts;
-  for (const TensorInfo *tensor : source.parts()) {
-    parts.push_back(readFloats(checkpoint, *tensor));
+  for (const SourceRows &rows : source.sources()) {
+    parts.push_back(readFloats(rows));
     for (float &value : parts.back())
       value += offset;
   }

@@ -1,14 +1,16 @@
 // Builds the unfused step of a decoder, block by block:
 //
-//   x = embed(tokens)
-//   per layer:  n = norm(x); q, k, v = linear(n); rotate q, k; append k, v; x = x + linear(attention(q))
-//               n = norm(x); x = x + linear(act(linear_gate(n)) * linear_up(n))
+//   x = embed(tokens) [+ positions] [norm]
+//   per layer:  a = attention(norm(x)); m = mlp(norm(x + a)); x = x + a + m      (serial)
+//               a = attention(norm(x)); m = mlp(norm(x)); x = x + a + m          (parallel)
+//               attention: q, k, v = linear(n); norms and rotation of q, k; append k, v; linear(attend(q))
 //   logits = linear(norm(last row of x)); token = argmax(logits)
 //
 // Every op's location names its place in the model ("layers.3.mlp.down"), so that messages and tables can. Nothing is
 // fused or reordered here; passes do that.
 #include "compiler/Build/BuildStep.h"
 
+#include "compiler/Build/AlibiSlopes.h"
 #include "compiler/Build/RopeFrequencies.h"
 #include "compiler/Support/Error.h"
 #include "dialects/Mcc/IR/MccOps.h"
@@ -33,19 +35,31 @@ public:
   OwningOpRef<ModuleOp> build();
 
 private:
+  Value buildInput();
   Value buildLayer(Value x, int64_t layer);
-  Value buildAttention(Value x, const BlockSpec &block, int64_t layer);
-  Value buildMlp(Value x, const BlockSpec &block, int64_t layer);
+  Value buildAttention(Value n, const BlockSpec &block, int64_t layer);
+  Value attend(Value q, Value k, Value v, const AttentionSpec &attention, int64_t layer);
+  Value buildMlp(Value n, const BlockSpec &block, int64_t layer);
   Value buildHead(Value x);
 
-  Value norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer, int64_t groups = 1);
+  Value norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer);
+  Value headNorm(Value x, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads);
+  Value projection(Value n, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads);
   Value linear(Value x, const std::string &role, int64_t layer, int64_t rows, bool bias);
-  Value matrix(const std::string &tensor, int64_t rows, int64_t cols);
-  Value vector(const std::string &tensor, int64_t size, double offset = 0);
+  Value add(Value x, Value y) { return AddOp::create(builder, location, x.getType(), x, y, DeviceAttr()); }
+  Value scale(Value x, double factor);
+  Value matrix(const std::string &tensor, int64_t rows, int64_t cols) {
+    return weight({builder.getStringAttr(tensor)}, WeightType::get(builder.getContext(), {rows, cols}, checkpoint.find(tensor)->format), 0);
+  }
+  Value vector(const std::string &tensor, int64_t size, double offset = 0) {
+    return weight({builder.getStringAttr(tensor)}, WeightType::get(builder.getContext(), {size}, Format::F32), offset);
+  }
+  // Returns a linear's weight or bias, which may be some rows of a stored tensor.
+  Value roleWeight(const std::string &role, int64_t layer, ArrayRef<int64_t> shape);
+  Value weight(ArrayRef<Attribute> sources, WeightType type, double offset);
   Value rotary(const RopeSpec &rope);
   // Names the place of the ops built next: "layers.3.attention.q".
   void at(int64_t layer, const std::string &part);
-  Value weight(const std::string &tensor, WeightType type, double offset);
   RankedTensorType type(int64_t features) { return activationsType(builder.getContext(), features); }
 
   const ModelSpec &spec;
@@ -55,7 +69,7 @@ private:
   Location location = builder.getUnknownLoc();
   Value tokens;
   std::vector<std::pair<RopeSpec, Value>> rotaries; // one per distinct rope, made at the start
-  std::map<std::string, Value> weights;             // a tensor used twice is one op
+  llvm::DenseMap<Attribute, Value> weights;         // a tensor used twice is one op
 };
 
 void StepBuilder::at(int64_t layer, const std::string &part) {
@@ -63,35 +77,66 @@ void StepBuilder::at(int64_t layer, const std::string &part) {
   location = NameLoc::get(builder.getStringAttr(name));
 }
 
-Value StepBuilder::weight(const std::string &tensor, WeightType type, double offset) {
-  Value &value = weights[tensor];
+Value StepBuilder::weight(ArrayRef<Attribute> sources, WeightType type, double offset) {
+  ArrayAttr list = builder.getArrayAttr(sources);
+  Value &value = weights[builder.getArrayAttr({list, TypeAttr::get(type)})];
   if (!value)
-    value = WeightOp::create(builder, location, type, builder.getStrArrayAttr({tensor}), false, APFloat(offset), DeviceAttr());
+    value = WeightOp::create(builder, location, type, list, false, APFloat(offset), DeviceAttr());
   return value;
 }
 
-Value StepBuilder::matrix(const std::string &tensor, int64_t rows, int64_t cols) {
-  return weight(tensor, WeightType::get(builder.getContext(), {rows, cols}, checkpoint.find(tensor)->format), 0);
+Value StepBuilder::roleWeight(const std::string &role, int64_t layer, ArrayRef<int64_t> shape) {
+  WeightSource source = weightSource(spec, role, layer);
+  Format format = shape.size() == 1 ? Format::F32 : checkpoint.find(source.tensor)->format;
+  StringAttr tensor = builder.getStringAttr(source.tensor);
+  Attribute attribute = tensor;
+  if (!source.whole || source.transposed || source.slab >= 0)
+    attribute = SourceAttr::get(builder.getContext(), tensor, source.first, source.whole ? shape[0] : source.rows, source.stride,
+                                source.whole ? 1 : source.groups, source.transposed, source.slab);
+  return weight({attribute}, WeightType::get(builder.getContext(), shape, format), 0);
 }
 
-Value StepBuilder::vector(const std::string &tensor, int64_t size, double offset) {
-  return weight(tensor, WeightType::get(builder.getContext(), {size}, Format::F32), offset);
-}
-
-Value StepBuilder::norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer, int64_t groups) {
+Value StepBuilder::norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer) {
   if (norm.kind == NormSpec::Kind::None)
     return x;
-  int64_t size = features(x.getType()) / groups;
+  int64_t size = features(x.getType());
   Value gain = norm.hasWeight ? vector(spec.tensorName(role, layer), size, norm.weightOffset) : Value();
   Value bias = norm.hasBias ? vector(spec.tensorName(role + ".bias", layer), size) : Value();
   NormKind kind = norm.kind == NormSpec::Kind::Rms ? NormKind::Rms : NormKind::Layer;
-  return NormOp::create(builder, location, x.getType(), kind, x, gain, bias, APFloat(norm.eps), groups, DeviceAttr());
+  return NormOp::create(builder, location, x.getType(), kind, x, gain, bias, APFloat(norm.eps), 1, false, DeviceAttr());
+}
+
+// The norm of q or k, over what its scope says.
+Value StepBuilder::headNorm(Value x, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads) {
+  using Scope = AttentionSpec::NormScope;
+  const NormSpec &norm = *attention.qkNorm;
+  if (attention.qkNormScope == Scope::All)
+    return this->norm(x, norm, role, layer);
+  bool own = attention.qkNormScope != Scope::Head;
+  int64_t size = own ? heads * attention.headDim : attention.headDim;
+  auto gainOf = [&](const std::string &name, double offset) -> Value {
+    SmallVector<Attribute> sources;
+    if (attention.qkNormScope == Scope::HeadOwnTensors)
+      for (int64_t head = 0; head < heads; ++head)
+        sources.push_back(builder.getStringAttr(spec.tensorName(name, layer, head)));
+    else
+      sources.push_back(builder.getStringAttr(spec.tensorName(name, layer)));
+    return weight(sources, WeightType::get(builder.getContext(), {size}, Format::F32), offset);
+  };
+  Value gain = norm.hasWeight ? gainOf(role, norm.weightOffset) : Value();
+  Value bias = norm.hasBias ? gainOf(role + ".bias", 0) : Value();
+  NormKind kind = norm.kind == NormSpec::Kind::Rms ? NormKind::Rms : NormKind::Layer;
+  return NormOp::create(builder, location, x.getType(), kind, x, gain, bias, APFloat(norm.eps), heads, own, DeviceAttr());
 }
 
 Value StepBuilder::linear(Value x, const std::string &role, int64_t layer, int64_t rows, bool bias) {
-  Value weight = matrix(spec.tensorName(role, layer), rows, features(x.getType()));
-  Value offset = bias ? vector(spec.tensorName(role + ".bias", layer), rows) : Value();
+  Value weight = roleWeight(role, layer, {rows, features(x.getType())});
+  Value offset = bias ? roleWeight(role + ".bias", layer, {rows}) : Value();
   return LinearOp::create(builder, location, type(rows), x, weight, offset);
+}
+
+Value StepBuilder::scale(Value x, double factor) {
+  return factor == 1 ? x : ScaleOp::create(builder, location, x.getType(), x, APFloat(factor), DeviceAttr()).getResult();
 }
 
 Value StepBuilder::rotary(const RopeSpec &rope) {
@@ -107,20 +152,40 @@ Value StepBuilder::rotary(const RopeSpec &rope) {
   return value;
 }
 
-Value StepBuilder::buildAttention(Value x, const BlockSpec &block, int64_t layer) {
+// One of q, k, v: projected and clamped.
+Value StepBuilder::projection(Value n, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads) {
+  at(layer, "attention." + role);
+  Value x = linear(n, role, layer, heads * attention.headDim, attention.qkvBias);
+  if (attention.qkvClip != 0)
+    x = ClampOp::create(builder, location, x.getType(), x, APFloat(attention.qkvClip), DeviceAttr());
+  return x;
+}
+
+// Writes k and v and attends with q.
+Value StepBuilder::attend(Value q, Value k, Value v, const AttentionSpec &attention, int64_t layer) {
+  auto cacheType = CacheType::get(builder.getContext(), attention.kvHeads, context, attention.headDim);
+  std::string prefix = "layers." + std::to_string(layer);
+  Value keys = CacheOp::create(builder, location, cacheType, builder.getStringAttr(prefix + ".k"), DeviceAttr());
+  Value values = CacheOp::create(builder, location, cacheType, builder.getStringAttr(prefix + ".v"), DeviceAttr());
+  CacheAppendOp::create(builder, location, k, keys, DeviceAttr());
+  CacheAppendOp::create(builder, location, v, values, DeviceAttr());
+  Value sinks = attention.sinks ? vector(spec.tensorName("sinks", layer), attention.heads) : Value();
+  DenseF32ArrayAttr slopes;
+  if (attention.alibi)
+    slopes = builder.getDenseF32ArrayAttr(alibiSlopes(*attention.alibi, attention.heads, attention.scale));
+  return AttentionOp::create(builder, location, q.getType(), q, keys, values, sinks, attention.heads, APFloat(attention.scale), attention.window,
+                             attention.chunk, APFloat(attention.softcap), slopes, attention.alibi && attention.alibi->rounded, DeviceAttr());
+}
+
+Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer) {
   const AttentionSpec &attention = block.attention;
-  at(layer, "attention.norm");
-  Value n = norm(x, block.attentionNorm, "attention_norm", layer);
-  at(layer, "attention.q");
-  Value q = linear(n, "q", layer, attention.heads * attention.headDim, attention.qkvBias);
-  at(layer, "attention.k");
-  Value k = linear(n, "k", layer, attention.kvHeads * attention.headDim, attention.qkvBias);
-  at(layer, "attention.v");
-  Value v = linear(n, "v", layer, attention.kvHeads * attention.headDim, attention.qkvBias);
+  Value q = projection(n, attention, "q", layer, attention.heads);
+  Value k = projection(n, attention, "k", layer, attention.kvHeads);
+  Value v = projection(n, attention, "v", layer, attention.kvHeads);
   at(layer, "attention");
   if (attention.qkNorm) {
-    q = norm(q, *attention.qkNorm, "q_norm", layer, attention.heads);
-    k = norm(k, *attention.qkNorm, "k_norm", layer, attention.kvHeads);
+    q = headNorm(q, attention, "q_norm", layer, attention.heads);
+    k = headNorm(k, attention, "k_norm", layer, attention.kvHeads);
   }
   if (attention.rope) {
     RopePairing pairing = attention.rope->pairing == RopeSpec::Pairing::Half ? RopePairing::Half : RopePairing::Adjacent;
@@ -128,23 +193,19 @@ Value StepBuilder::buildAttention(Value x, const BlockSpec &block, int64_t layer
     q = RopeOp::create(builder, location, q.getType(), q, cosSin, attention.heads, pairing, DeviceAttr());
     k = RopeOp::create(builder, location, k.getType(), k, cosSin, attention.kvHeads, pairing, DeviceAttr());
   }
-  auto cacheType = CacheType::get(builder.getContext(), attention.kvHeads, context, attention.headDim);
-  std::string prefix = "layers." + std::to_string(layer);
-  Value keys = CacheOp::create(builder, location, cacheType, builder.getStringAttr(prefix + ".k"), DeviceAttr());
-  Value values = CacheOp::create(builder, location, cacheType, builder.getStringAttr(prefix + ".v"), DeviceAttr());
-  CacheAppendOp::create(builder, location, k, keys, DeviceAttr());
-  CacheAppendOp::create(builder, location, v, values, DeviceAttr());
-  Value y = AttentionOp::create(builder, location, q.getType(), q, keys, values, attention.heads, APFloat(attention.scale), attention.window,
-                                APFloat(attention.softcap), DeviceAttr());
+  Value y = attend(q, k, v, attention, layer);
+  if (attention.innerNorm)
+    y = norm(y, *attention.innerNorm, "attention_inner_norm", layer);
   at(layer, "attention.o");
-  return linear(y, "o", layer, spec.hidden, attention.outBias);
+  y = linear(y, "o", layer, spec.hidden, attention.outBias);
+  if (block.attentionPostNorm)
+    y = norm(y, *block.attentionPostNorm, "attention_post_norm", layer);
+  return scale(y, block.residualScale);
 }
 
-Value StepBuilder::buildMlp(Value x, const BlockSpec &block, int64_t layer) {
+Value StepBuilder::buildMlp(Value n, const BlockSpec &block, int64_t layer) {
   const MlpSpec &mlp = block.mlp;
   ActivationKind activation = static_cast<ActivationKind>(mlp.activation);
-  at(layer, "mlp.norm");
-  Value n = norm(x, block.mlpNorm, "mlp_norm", layer);
   Value inner;
   if (mlp.gated) {
     at(layer, "mlp.gate");
@@ -157,16 +218,45 @@ Value StepBuilder::buildMlp(Value x, const BlockSpec &block, int64_t layer) {
     Value up = linear(n, "up", layer, mlp.width, mlp.bias);
     inner = ActivateOp::create(builder, location, up.getType(), activation, up, DeviceAttr());
   }
+  if (mlp.innerNorm)
+    inner = norm(inner, *mlp.innerNorm, "mlp_inner_norm", layer);
   at(layer, "mlp.down");
-  return linear(inner, "down", layer, spec.hidden, mlp.bias);
+  Value y = linear(inner, "down", layer, spec.hidden, mlp.bias);
+  if (block.mlpPostNorm)
+    y = norm(y, *block.mlpPostNorm, "mlp_post_norm", layer);
+  return scale(y, block.residualScale);
 }
 
 Value StepBuilder::buildLayer(Value x, int64_t layer) {
   const BlockSpec &block = spec.block(layer);
-  Value attended = buildAttention(x, block, layer);
-  x = AddOp::create(builder, location, x.getType(), x, attended, DeviceAttr());
-  Value fed = buildMlp(x, block, layer);
-  return AddOp::create(builder, location, x.getType(), x, fed, DeviceAttr());
+  at(layer, "attention.norm");
+  Value n = norm(x, block.attentionNorm, "attention_norm", layer);
+  Value attended = buildAttention(n, block, layer);
+  if (block.residual == Residual::Serial) {
+    x = add(x, attended);
+    at(layer, "mlp.norm");
+    Value fed = buildMlp(norm(x, block.mlpNorm, "mlp_norm", layer), block, layer);
+    return add(x, fed);
+  }
+  at(layer, "mlp.norm");
+  if (block.residual == Residual::Parallel)
+    n = norm(x, block.mlpNorm, "mlp_norm", layer);
+  Value fed = buildMlp(n, block, layer);
+  return add(add(x, attended), fed);
+}
+
+Value StepBuilder::buildInput() {
+  at(-1, "embedding");
+  Value table = matrix(spec.tensorName("embedding"), spec.vocabulary, spec.hidden);
+  Value x = EmbedOp::create(builder, location, type(spec.hidden), tokens, table, APFloat(spec.embeddingScale), DeviceAttr());
+  if (spec.learnedPositions != 0) {
+    at(-1, "position_embedding");
+    Value positions = matrix(spec.tensorName("position_embedding"), spec.learnedPositions, spec.hidden);
+    x = PositionsOp::create(builder, location, x.getType(), x, positions, spec.positionOffset, DeviceAttr());
+  }
+  if (spec.embeddingNorm)
+    x = norm(x, *spec.embeddingNorm, "embedding_norm", -1);
+  return x;
 }
 
 Value StepBuilder::buildHead(Value x) {
@@ -193,9 +283,7 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   Block *entry = step.addEntryBlock();
   tokens = entry->getArgument(0);
   builder.setInsertionPointToStart(entry);
-  at(-1, "embedding");
-  Value table = matrix(spec.tensorName("embedding"), spec.vocabulary, spec.hidden);
-  Value x = EmbedOp::create(builder, location, type(spec.hidden), tokens, table, APFloat(spec.embeddingScale), DeviceAttr());
+  Value x = buildInput();
   for (size_t layer = 0; layer < spec.layers.size(); ++layer)
     x = buildLayer(x, static_cast<int64_t>(layer));
   Value logits = buildHead(x);

@@ -49,9 +49,11 @@ struct RopeSpec {
   bool operator==(const RopeSpec &) const = default;
 };
 
-/// Linear biases on attention scores (Press et al. 2022): slope of the head times the key's position.
+/// Linear biases on attention scores (Press et al. 2022): slope of the head times the key's position. With p the
+/// largest power of two up to the number of heads n, the slopes are 2^(-maxBias i/p) for i = 1..p, then, for the other
+/// n - p heads, 2^(-maxBias (2j - 1)/(2p)) for j = 1..n-p.
 struct AlibiSpec {
-  double maxBias = 8;   ///< the slopes of n heads are 2^(-maxBias i/n), i = 1..n, where n is a power of two
+  double maxBias = 8;
   bool scaled = false;  ///< the bias is added before the attention scale, and so multiplied by it (Falcon)
   bool rounded = false; ///< slopes, positions and their products are rounded to bfloat16 (Falcon)
   bool operator==(const AlibiSpec &) const = default;

@@ -20,6 +20,7 @@ struct KeyValueHead {
   const float *values; // [position][cacheRow(headDim)]
   int64_t headDim;
   float scale, softcap;
+  bool hasSlopes, roundsSlopes;
 };
 
 // One query and its running softmax.
@@ -28,6 +29,7 @@ struct Query {
   float *out;          // [cacheRow(headDim)]: sum of p v so far
   float *weights;      // [kKeyChunk]: products, then p, of the chunk
   int64_t first, last; // positions it attends to
+  float slope;         // added to a score per position of the key
   float largest;       // score so far
   F32x16 total;        // sums of p, by lane
   float shrink;        // e^(old largest - new largest)
@@ -70,8 +72,17 @@ MCC_VECTOR void scoreChunk(const KeyValueHead &head, int64_t start, int64_t bloc
     multiplyKeys<queries, 1>(head, keys, query, block);
 }
 
-// Turns the products of `blocks` blocks into p, with everything outside `range` zero, and moves the running maximum.
-MCC_VECTOR void softmaxChunk(const KeyValueHead &head, Query &query, Range range, int64_t blocks) {
+// What the slope adds to the scores of keys at `position`. Positions below 2^24 are exact as floats, products of two bfloat16 too.
+MCC_INLINE F32x16 slopeTerm(const KeyValueHead &head, float slope, I32x16 position) {
+  const F32x16 at = __builtin_convertvector(position, F32x16);
+  if (!head.roundsSlopes)
+    return slope * at;
+  return roundToBFloat16(roundToBFloat16(splat(slope)) * roundToBFloat16(at));
+}
+
+// Turns the products of the `blocks` blocks from position `start` on into p, with everything outside `range` zero, and moves the
+// running maximum.
+MCC_VECTOR void softmaxChunk(const KeyValueHead &head, Query &query, int64_t start, Range range, int64_t blocks) {
   const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   F32x16 top = splat(-__builtin_inff());
   for (int64_t b = 0; b < blocks; ++b) {
@@ -79,6 +90,10 @@ MCC_VECTOR void softmaxChunk(const KeyValueHead &head, Query &query, Range range
     if (head.softcap > 0.0f)
       score = head.softcap * hyperbolicTangent(score / head.softcap);
     const I32x16 position = lane + static_cast<int32_t>(b * kLanes);
+    if (head.hasSlopes) {
+      const F32x16 term = slopeTerm(head, query.slope, position + static_cast<int32_t>(start));
+      score = score + term; // the term is rounded first
+    }
     const I32x16 outside = (position < static_cast<int32_t>(range.begin)) | (position >= static_cast<int32_t>(range.end));
     score = outside ? splat(-__builtin_inff()) : score;
     store(query.weights + b * kLanes, score);
@@ -137,7 +152,7 @@ MCC_INLINE void takeChunk(const KeyValueHead &head, int64_t start, Range range, 
   const int64_t blocks = (range.end + kLanes - 1) / kLanes;
   scoreChunk<queries, tile>(head, start, blocks, query);
   for (int64_t i = 0; i < queries; ++i)
-    softmaxChunk(head, *query[i], range, blocks);
+    softmaxChunk(head, *query[i], start, range, blocks);
   addValues<queries, tile>(head, start, range, query);
 }
 
@@ -201,12 +216,27 @@ int64_t groupSize(int64_t kvHeads, int64_t queries, int64_t threads) {
   return size;
 }
 
+// The first position that a query at `last` sees.
+int64_t firstPosition(int64_t last, int64_t window, int64_t chunk) {
+  const int64_t byWindow = window > 0 && last >= window ? last - window + 1 : 0;
+  const int64_t byChunk = chunk > 0 ? last / chunk * chunk : 0;
+  return byWindow > byChunk ? byWindow : byChunk;
+}
+
+// A softmax that has seen the head's sink, if there is one, and no key: the sink is one more logit, and has no value.
+void startSoftmax(Query &query, const float *sink) {
+  query.largest = sink ? *sink : -__builtin_inff();
+  query.total = splat(0.0f);
+  query.total[0] = sink ? 1.0f : 0.0f;
+  query.shrink = 0.0f;
+}
+
 } // namespace
 
 MCC_VECTOR void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, const float *kCache,
-                                  const float *vCache, float *y, int64_t heads, int64_t kvHeads, int64_t headDim,
-                                  int64_t qStride, int64_t yStride, int64_t window, int64_t context, float scale,
-                                  float softcap) {
+                                  const float *vCache, const float *slopes, const float *sinks, float *y, int64_t heads,
+                                  int64_t kvHeads, int64_t headDim, int64_t qStride, int64_t yStride, int64_t window,
+                                  int64_t chunk, int64_t alibiRounded, int64_t context, float scale, float softcap) {
   const int64_t positions = roundUp(context, kPanelRows), row = cacheRow(headDim), perToken = heads / kvHeads;
   const int64_t queriesPerHead = tokens * perToken, size = groupSize(kvHeads, queriesPerHead, step->threads);
   const int64_t groups = (queriesPerHead + size - 1) / size;
@@ -218,11 +248,18 @@ MCC_VECTOR void mcc_cpu_attention(const MccStep *step, int64_t tokens, const flo
     Query queries[kQueryGroup];
     for (int64_t i = 0; i < count; ++i) {
       const int64_t t = (begin + i) / perToken, head = kv * perToken + (begin + i) % perToken, last = step->position + t;
-      const int64_t first = window > 0 && last >= window ? last - window + 1 : 0;
-      float *own = scratch + i * (row + kKeyChunk);
-      queries[i] = {q + t * qStride + head * headDim, own, own + row, first, last, -__builtin_inff(), splat(0.0f), 0.0f};
+      Query &query = queries[i];
+      query.q = q + t * qStride + head * headDim;
+      query.out = scratch + i * (row + kKeyChunk);
+      query.weights = query.out + row;
+      query.first = firstPosition(last, window, chunk);
+      query.last = last;
+      query.slope = slopes ? slopes[head] : 0.0f;
+      startSoftmax(query, sinks ? sinks + head : nullptr);
     }
-    attend({kCache + kv * positions * headDim, vCache + kv * positions * row, headDim, scale, softcap}, queries, count);
+    attend({kCache + kv * positions * headDim, vCache + kv * positions * row, headDim, scale, softcap, slopes != nullptr,
+            alibiRounded != 0},
+           queries, count);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t t = (begin + i) / perToken, head = kv * perToken + (begin + i) % perToken;
       for (int64_t d = 0; d < headDim; d += kLanes)

@@ -35,11 +35,13 @@ struct MccPartial {
 #define MCC_DECLARE(enumerator, suffix)                                                                                \
   void mcc_cpu_embed_##suffix(const MccStep *step, int64_t tokens, const uint8_t *table, float *y, int64_t rows,       \
                               int64_t cols, int64_t yStride, float scale);                                             \
+  void mcc_cpu_positions_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *table, float *y, \
+                                  int64_t rows, int64_t cols, int64_t xStride, int64_t yStride, int64_t offset);       \
   void mcc_cpu_linear_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight,             \
                                const float *bias, const float *residual, const float *normWeight,                      \
                                const float *normBias, float *normed, float *y, int64_t rows, int64_t cols,             \
                                int64_t xStride, int64_t yStride, int64_t residualStride, int64_t activation,           \
-                               int64_t gated, int64_t normKind, float eps);                                            \
+                               int64_t gated, int64_t normKind, float eps, float scale);                               \
   void mcc_cpu_logits_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight,             \
                                const float *bias, const float *normWeight, const float *normBias,                      \
                                MccPartial *partials, float *logits, int64_t rows, int64_t cols, int64_t xStride,       \
@@ -48,23 +50,29 @@ MCC_FOR_EACH_FORMAT(MCC_DECLARE)
 #undef MCC_DECLARE
 
 void mcc_cpu_norm(const MccStep *step, int64_t tokens, const float *x, const float *weight, const float *bias, float *y,
-                  int64_t cols, int64_t xStride, int64_t yStride, int64_t kind, float eps);
+                  int64_t cols, int64_t groups, int64_t groupWeights, int64_t xStride, int64_t yStride, int64_t kind,
+                  float eps);
 void mcc_cpu_argmax(const MccStep *step, int64_t tokens, const MccPartial *partials, int32_t *token);
 void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencies, float *cosSin, int64_t pairs,
                     float factor);
-void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *qkv, const float *cosSin, const float *qNorm,
-                        const float *kNorm, float *kCache, float *vCache, int64_t heads, int64_t kvHeads,
-                        int64_t headDim, int64_t pairs, int64_t pairing, int64_t stride, int64_t qColumn,
-                        int64_t kColumn, int64_t vColumn, int64_t context, float eps);
+void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *q, const float *k, const float *v,
+                        const float *cosSin, const float *qNorm, const float *kNorm, float *kCache, float *vCache,
+                        int64_t heads, int64_t kvHeads, int64_t headDim, int64_t pairs, int64_t pairing,
+                        int64_t qStride, int64_t kStride, int64_t vStride, int64_t context, float eps);
 void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, const float *kCache, const float *vCache,
-                       float *y, int64_t heads, int64_t kvHeads, int64_t headDim, int64_t qStride, int64_t yStride,
-                       int64_t window, int64_t context, float scale, float softcap);
+                       const float *slopes, const float *sinks, float *y, int64_t heads, int64_t kvHeads,
+                       int64_t headDim, int64_t qStride, int64_t yStride, int64_t window, int64_t chunk,
+                       int64_t alibiRounded, int64_t context, float scale, float softcap);
 void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
                       int64_t yStride, int64_t activation);
 void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,
                   int64_t aStride, int64_t bStride, int64_t yStride, int64_t activation);
 void mcc_cpu_add(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,
                  int64_t aStride, int64_t bStride, int64_t yStride);
+void mcc_cpu_clamp(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
+                   int64_t yStride, float limit);
+void mcc_cpu_scale(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
+                   int64_t yStride, float factor);
 
 /// Returns 1 where the target has 32 registers of 512 bits, which doubles the tiles of `linear`. Results do not
 /// depend on it. A weak default; codegen may replace its body for its target.

@@ -15,8 +15,8 @@ MCC_INLINE void linear(LinearLaunch launch, const Norm &norm, float *normed) {
       const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight, const float *bias,                   \
       const float *residual, const float *normWeight, const float *normBias, float *normed, float *y, int64_t rows,    \
       int64_t cols, int64_t xStride, int64_t yStride, int64_t residualStride, int64_t activation, int64_t gated,       \
-      int64_t normKind, float eps) {                                                                                   \
-    const Epilogue epilogue = {bias, residual, y, rows, yStride, residualStride, activation, gated != 0};              \
+      int64_t normKind, float eps, float scale) {                                                                      \
+    const Epilogue epilogue = {bias, residual, y, rows, yStride, residualStride, activation, gated != 0, scale};       \
     linear<Panel##enumerator>(                                                                                         \
         {step, tokens, x, weight, cols, xStride, reinterpret_cast<float *>(step->scratch), epilogue},                  \
         {normWeight, normBias, normKind, eps}, normed);                                                                \

@@ -1,4 +1,4 @@
-// y = activation(norm(x) W^T + bias) + residual over packed panels: the driver around the tiles.
+// y = scale * activation(norm(x) W^T + bias) + residual over packed panels: the driver around the tiles.
 //
 // Threads split the panels of W (pairs of panels where gated), contiguously. Up to kDirectTokens rows the weights
 // are decoded in registers; above, kPanelGroup panels at a time are dequantised kDepthChunk columns at a time into
@@ -20,6 +20,7 @@ struct Epilogue {
   float *y;              ///< [token][rows]; may be `residual`
   int64_t rows, yStride, residualStride, activation;
   bool gated;
+  float scale; ///< of what the activation gives; 1 multiplies nothing
 };
 
 /// One launch of `linear`.
@@ -47,6 +48,8 @@ MCC_INLINE void finish(const Epilogue &epilogue, int64_t panel, int64_t token, F
       sum = sum + loadPart(epilogue.bias + row, left);
     sum = activate(sum, epilogue.activation);
   }
+  if (epilogue.scale != 1.0f)
+    sum = sum * epilogue.scale;
   if (epilogue.residual)
     sum = sum + loadPart(epilogue.residual + token * epilogue.residualStride + row, left);
   storePart(epilogue.y + token * epilogue.yStride + row, sum, left);

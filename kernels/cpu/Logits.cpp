@@ -42,7 +42,7 @@ MCC_INLINE void logits(LinearLaunch launch, const Norm &norm, MccPartial *partia
                                           const float *bias, const float *normWeight, const float *normBias,           \
                                           MccPartial *partials, float *y, int64_t rows, int64_t cols,                  \
                                           int64_t xStride, int64_t normKind, float eps, float scale, float softcap) {  \
-    const Epilogue epilogue = {bias, nullptr, y, rows, 0, 0, 0, false};                                                \
+    const Epilogue epilogue = {bias, nullptr, y, rows, 0, 0, 0, false, 1.0f};                                          \
     const float *last = x + (tokens - 1) * xStride;                                                                    \
     logits<Panel##enumerator>(                                                                                         \
         {step, 1, last, weight, cols, xStride, reinterpret_cast<float *>(step->scratch), epilogue},                    \

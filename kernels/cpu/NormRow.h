@@ -19,8 +19,13 @@ struct Norm {
   float eps;
 };
 
-/// Writes the normalised row x[0, cols) to y, which may be x.
-MCC_INLINE void normaliseRow(const Norm &norm, const float *x, float *y, int64_t cols) {
+/// A row's value is normalised as (value - mean) * factor; the mean is 0 for RMS.
+struct RowStatistics {
+  float mean, factor;
+};
+
+/// Measures x[0, cols).
+MCC_INLINE RowStatistics measureRow(const Norm &norm, const float *x, int64_t cols) {
   float mean = 0.0f;
   if (norm.kind == kLayerNorm) {
     F32x16 sum = splat(0.0f);
@@ -39,10 +44,15 @@ MCC_INLINE void normaliseRow(const Norm &norm, const float *x, float *y, int64_t
     }
     squares += value * value;
   }
-  const float factor = 1.0f / __builtin_sqrtf(sumLanes(squares) / static_cast<float>(cols) + norm.eps);
+  return {mean, 1.0f / __builtin_sqrtf(sumLanes(squares) / static_cast<float>(cols) + norm.eps)};
+}
+
+/// Writes the normalised row x[0, cols) to y, which may be x.
+MCC_INLINE void normaliseRow(const Norm &norm, const float *x, float *y, int64_t cols) {
+  const RowStatistics row = measureRow(norm, x, cols);
   for (int64_t i = 0; i < cols; i += kLanes) {
     const int64_t left = cols - i;
-    F32x16 value = (loadPart(x + i, left) - mean) * factor;
+    F32x16 value = (loadPart(x + i, left) - row.mean) * row.factor;
     if (norm.weight)
       value = value * loadPart(norm.weight + i, left);
     if (norm.bias)

@@ -8,45 +8,60 @@
 
 using namespace mcc::cpu;
 
-// Rotates the first 2 * pairs entries of a head; cosSin is [2][pairs].
-MCC_INLINE void rotate(float *head, const float *cosSin, int64_t pairs, int64_t pairing) {
+// Writes a head with its first 2 * pairs entries rotated: read(d) gives entry d, write(d, value) takes it. cosSin is [2][pairs];
+// null rotates nothing. A pair is read before it is written, so that a head may be rotated in place.
+template <class Read, class Write>
+MCC_INLINE void rotate(const float *cosSin, int64_t pairs, int64_t pairing, int64_t headDim, Read read, Write write) {
   const int64_t apart = pairing == 0 ? pairs : 1, advance = pairing == 0 ? 1 : 2;
-  for (int64_t i = 0; i < pairs; ++i) {
-    float *first = head + i * advance, *second = first + apart;
-    const float a = *first, b = *second, c = cosSin[i], s = cosSin[pairs + i];
-    *first = a * c - b * s;
-    *second = b * c + a * s;
+  const int64_t rotated = cosSin ? pairs : 0;
+  for (int64_t i = 0; i < rotated; ++i) {
+    const int64_t first = i * advance, second = first + apart;
+    const float a = read(first), b = read(second), c = cosSin[i], s = cosSin[pairs + i];
+    write(first, a * c - b * s);
+    write(second, b * c + a * s);
   }
+  for (int64_t d = 2 * rotated; d < headDim; ++d)
+    write(d, read(d));
 }
 
-MCC_VECTOR void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *qkv, const float *cosSin,
-                                   const float *qNorm, const float *kNorm, float *kCache, float *vCache, int64_t heads,
-                                   int64_t kvHeads, int64_t headDim, int64_t pairs, int64_t pairing, int64_t stride,
-                                   int64_t qColumn, int64_t kColumn, int64_t vColumn, int64_t context, float eps) {
+// Writes a key to `to`, entries kPanelRows apart: normalised where there is a weight, then rotated.
+MCC_INLINE void storeKey(const float *key, float *to, const float *weight, float eps, const float *cosSin,
+                         int64_t pairs, int64_t pairing, int64_t headDim) {
+  const auto write = [=](int64_t d, float value) { to[d * kPanelRows] = value; };
+  if (!weight)
+    return rotate(cosSin, pairs, pairing, headDim, [=](int64_t d) { return key[d]; }, write);
+  const float factor = measureRow({weight, nullptr, kRmsNorm, eps}, key, headDim).factor;
+  rotate(cosSin, pairs, pairing, headDim, [=](int64_t d) { return key[d] * factor * weight[d]; }, write);
+}
+
+MCC_VECTOR void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *q, const float *k, const float *v,
+                                   const float *cosSin, const float *qNorm, const float *kNorm, float *kCache,
+                                   float *vCache, int64_t heads, int64_t kvHeads, int64_t headDim, int64_t pairs,
+                                   int64_t pairing, int64_t qStride, int64_t kStride, int64_t vStride, int64_t context,
+                                   float eps) {
   const int64_t blocks = roundUp(context, kPanelRows) / kPanelRows, valueRow = cacheRow(headDim);
   // Heads outermost: neighbouring positions of a cache block mostly fall to one thread.
   const Range share = shareOf(step, (heads + 2 * kvHeads) * tokens);
   for (int64_t item = share.begin; item < share.end; ++item) {
     const int64_t t = item % tokens, head = item / tokens, position = step->position + t;
-    float *row = qkv + t * stride;
-    if (head >= heads + kvHeads) {
+    const float *angles = cosSin ? cosSin + t * 2 * pairs : nullptr;
+    if (head < heads) {
+      float *query = q + t * qStride + head * headDim;
+      if (qNorm)
+        normaliseRow({qNorm, nullptr, kRmsNorm, eps}, query, query, headDim);
+      if (angles) // entries that are not rotated stay where they are
+        rotate(angles, pairs, pairing, 2 * pairs, [=](int64_t d) { return query[d]; },
+               [=](int64_t d, float value) { query[d] = value; });
+    } else if (head < heads + kvHeads) {
+      const int64_t kv = head - heads;
+      float *to = kCache + (kv * blocks + position / kPanelRows) * headDim * kPanelRows + position % kPanelRows;
+      storeKey(k + t * kStride + kv * headDim, to, kNorm, eps, angles, pairs, pairing, headDim);
+    } else {
       const int64_t kv = head - heads - kvHeads;
+      const float *from = v + t * vStride + kv * headDim;
       float *to = vCache + (kv * blocks * kPanelRows + position) * valueRow;
       for (int64_t d = 0; d < headDim; ++d)
-        to[d] = row[vColumn + kv * headDim + d];
-      continue;
+        to[d] = from[d];
     }
-    const bool isKey = head >= heads;
-    const int64_t kv = head - heads;
-    float *vector = row + (isKey ? kColumn + kv * headDim : qColumn + head * headDim);
-    if (const float *weight = isKey ? kNorm : qNorm)
-      normaliseRow({weight, nullptr, kRmsNorm, eps}, vector, vector, headDim);
-    if (cosSin)
-      rotate(vector, cosSin + t * 2 * pairs, pairs, pairing);
-    if (!isKey)
-      continue;
-    float *to = kCache + (kv * blocks + position / kPanelRows) * headDim * kPanelRows + position % kPanelRows;
-    for (int64_t d = 0; d < headDim; ++d)
-      to[d * kPanelRows] = vector[d];
   }
 }

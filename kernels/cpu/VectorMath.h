@@ -11,6 +11,13 @@ namespace mcc::cpu {
 /// 2^n for integer n in [-126, 127].
 MCC_INLINE F32x16 powerOfTwo(I32x16 n) { return bitsAs<F32x16>((n + 127) << 23); }
 
+/// Rounds to the nearest bfloat16, ties to even; a NaN is kept.
+MCC_INLINE F32x16 roundToBFloat16(F32x16 x) {
+  const U32x16 bits = bitsAs<U32x16>(x), odd = (bits >> 16) & 1;
+  const F32x16 rounded = bitsAs<F32x16>((bits + (odd + 0x7FFF)) & 0xFFFF0000u);
+  return x != x ? x : rounded;
+}
+
 /// e^x within 1 ulp or so; 0 below -104, infinity above 88.73, NaN for NaN.
 /// x = n ln 2 + r, e^r = 1 + r + r^2 q(r) with |error| < 4e-9; 2^n in two factors, so denormal results are right.
 MCC_INLINE F32x16 exponential(F32x16 x) {

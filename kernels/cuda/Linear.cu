@@ -132,6 +132,15 @@ LinearLaunch describe(const Linear &linear) {
   return launch;
 }
 
+Status launchPrefill(const Step &step, const Linear &linear, cudaStream_t stream) {
+  if (linear.prefillParts > 3 || !linear.workspace || step.tokens > (int64_t{1} << 20))
+    return kInvalidValue;
+  LinearLaunch launch = describe(linear);
+  launch.tokens = static_cast<int>(step.tokens);
+  launch.x = linear.x, launch.y = linear.y, launch.residual = linear.residual;
+  return launchTiles(launch, linear.prefillParts, linear.workspace, stream);
+}
+
 // Merges the blocks' bests; entries that no block used have index -1.
 __global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *position, int tokens) {
   __shared__ Partial warps[kLogitPartials / 32];
@@ -160,13 +169,17 @@ __global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *
 
 } // namespace
 
-int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols) {
-  return operandBytes(tokens < kSliceTokens ? tokens : kSliceTokens, cols);
+int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols, int prefillParts) {
+  const int64_t slice = operandBytes(tokens < kSliceTokens ? tokens : kSliceTokens, cols);
+  const int64_t tiles = prefillParts > 0 && tokens > kSliceTokens ? tileWorkspaceBytes(tokens, cols, prefillParts) : 0;
+  return slice > tiles ? slice : tiles;
 }
 
 Status launchLinear(const Step &step, const Linear &linear, cudaStream_t stream) {
   if (!usable(linear) || step.tokens < 1)
     return kInvalidValue;
+  if (linear.prefillParts > 0 && step.tokens > kSliceTokens && linear.format == Format::BF16)
+    return launchPrefill(step, linear, stream);
   for (int64_t first = 0; first < step.tokens; first += kSliceTokens) {
     const int64_t tokens = step.tokens - first < kSliceTokens ? step.tokens - first : kSliceTokens;
     if (needsWorkspace(linear, tokens) && !linear.workspace)

@@ -20,13 +20,16 @@ struct Linear {
   int64_t activation = 0;
   bool gated = false;
   Norm norm;
-  uint8_t *workspace = nullptr; ///< linearWorkspaceBytes(tokens, cols), shared by all launches of a stream, or null where 0
+  /// 0: a token's bits never depend on its neighbours. 1 to 3: more than 16 tokens may go to a GEMM that takes so many
+  /// bf16 parts of an activation (1 rounds it, 2 keep 16 bits, 3 all 24), for the formats that have one (bf16).
+  int prefillParts = 0;
+  uint8_t *workspace = nullptr; ///< linearWorkspaceBytes(tokens, cols, prefillParts), shared by all launches of a stream, or null where 0
 };
 
 /// Bytes of workspace for launches of at most `tokens` tokens over at most `cols` columns. Monotonic in both.
-int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols);
+int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols, int prefillParts = 0);
 
-/// Any number of tokens; above 16 in slices of 16, so that a token's bits never depend on its neighbours.
+/// Any number of tokens; above 16 in slices of 16, or as `prefillParts` says.
 Status launchLinear(const Step &step, const Linear &linear, cudaStream_t stream);
 
 /// One block's best logit.

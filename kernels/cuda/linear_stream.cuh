@@ -21,7 +21,7 @@ namespace mcc::cuda {
 constexpr int kConsumerWarps = kRowThreads / 32;
 constexpr int kStreamThreads = kRowThreads + 32;
 /// Tokens that fit beside each other for `groups` operand groups.
-constexpr int tokenCapacity(int groups) { return groups == 1 ? 2 : groups / 3 * 8; }
+__host__ __device__ constexpr int tokenCapacity(int groups) { return groups == 1 ? 2 : groups / 3 * 8; }
 
 /// Where things lie in shared memory, in bytes from its start.
 struct StreamShared {

@@ -1,6 +1,7 @@
 // Scalar definitions of the kernels. Clarity first: nothing here is tuned.
 #include "kernels/reference/Reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -27,6 +28,19 @@ double activate(double x, Activation activation) {
   return x;
 }
 
+double clamp(double x, double limit) {
+  if (x > limit)
+    return limit;
+  return x < -limit ? -limit : x;
+}
+
+float roundToBFloat16(float x) {
+  if (x == 0)
+    return x;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 7); // distance of two bfloat16 there
+  return static_cast<float>(std::nearbyint(x / unit) * unit);
+}
+
 void norm(const Norm &norm, const float *x, float *y, int64_t cols) {
   double mean = 0, squares = 0;
   if (norm.kind == 1) {
@@ -47,6 +61,24 @@ void norm(const Norm &norm, const float *x, float *y, int64_t cols) {
   }
 }
 
+void groupNorm(const Norm &parameters, const float *x, float *y, int64_t cols, int64_t groups, bool groupWeights) {
+  const int64_t width = cols / groups;
+  for (int64_t group = 0; group < groups; ++group) {
+    Norm own = parameters;
+    if (groupWeights && own.weight)
+      own.weight += group * width;
+    if (groupWeights && own.bias)
+      own.bias += group * width;
+    norm(own, x + group * width, y + group * width, width);
+  }
+}
+
+void addPositions(const float *x, const float *table, float *y, int64_t tokens, int64_t cols, int64_t first) {
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t i = 0; i < cols; ++i)
+      y[t * cols + i] = x[t * cols + i] + table[(first + t) * cols + i];
+}
+
 static double dot(const float *weight, const float *x, int64_t cols) {
   double sum = 0;
   for (int64_t k = 0; k < cols; ++k)
@@ -63,6 +95,7 @@ void linear(const Linear &linear, float *y, int64_t yStride) {
       sum = activate(sum + (linear.bias ? linear.bias[r] : 0), linear.activation);
       if (linear.up)
         sum *= dot(linear.up + r * linear.cols, row.data(), linear.cols) + (linear.upBias ? linear.upBias[r] : 0);
+      sum *= linear.scale;
       if (linear.residual)
         sum += linear.residual[t * linear.residualStride + r];
       y[t * yStride + r] = static_cast<float>(sum);
@@ -88,18 +121,34 @@ void rotate(float *head, const float *cosSin, int64_t pairs, int64_t pairing) {
   }
 }
 
+int64_t firstPosition(int64_t last, int64_t window, int64_t chunk) {
+  int64_t first = last;
+  while (first > 0 && (window == 0 || last - (first - 1) < window) && (chunk == 0 || (first - 1) / chunk == last / chunk))
+    --first;
+  return first;
+}
+
+static double slopeTerm(const Attention &attention, int64_t position) {
+  if (!attention.slopeRounded)
+    return static_cast<double>(attention.slope) * static_cast<double>(position);
+  return roundToBFloat16(roundToBFloat16(attention.slope) * roundToBFloat16(static_cast<float>(position)));
+}
+
 void attend(const Attention &attention, float *y) {
   std::vector<double> p(static_cast<size_t>(attention.last + 1));
-  double largest = -INFINITY, total = 0;
+  double largest = attention.sink ? *attention.sink : -INFINITY, total = 0;
   for (int64_t j = attention.first; j <= attention.last; ++j) {
     double score = attention.scale * dot(attention.keys + j * attention.headDim, attention.q, attention.headDim);
     if (attention.softcap > 0)
       score = attention.softcap * std::tanh(score / attention.softcap);
+    score += slopeTerm(attention, j);
     p[static_cast<size_t>(j)] = score;
     largest = std::fmax(largest, score);
   }
   for (int64_t j = attention.first; j <= attention.last; ++j)
     total += p[static_cast<size_t>(j)] = std::exp(p[static_cast<size_t>(j)] - largest);
+  if (attention.sink)
+    total += std::exp(*attention.sink - largest);
   for (int64_t d = 0; d < attention.headDim; ++d) {
     double sum = 0;
     for (int64_t j = attention.first; j <= attention.last; ++j)

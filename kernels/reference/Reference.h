@@ -21,8 +21,20 @@ struct Norm {
 /// Returns activation(x).
 double activate(double x, Activation activation);
 
+/// Returns x within [-limit, limit]; a NaN stays one.
+double clamp(double x, double limit);
+
+/// Returns the nearest bfloat16, ties to even; x is finite.
+float roundToBFloat16(float x);
+
 /// y[0, cols) = the normalised x[0, cols), which may be the same array; copies where the kind is -1.
 void norm(const Norm &norm, const float *x, float *y, int64_t cols);
+
+/// As above for each of `groups` equal parts by itself; weight and bias are [cols] where the groups have their own, else shared.
+void groupNorm(const Norm &norm, const float *x, float *y, int64_t cols, int64_t groups, bool groupWeights);
+
+/// y[t, :] = x[t, :] + table[first + t, :] for rows of `cols`; table is [rows, cols].
+void addPositions(const float *x, const float *table, float *y, int64_t tokens, int64_t cols, int64_t first);
 
 /// One linear layer; see KernelTable.def.
 struct Linear {
@@ -37,9 +49,10 @@ struct Linear {
   int64_t residualStride = 0;
   Norm norm = {};
   Activation activation = Activation::None;
+  float scale = 1.0f;
 };
 
-/// y[token * yStride + row] = activation(norm(x) W^T + bias) (* up) + residual.
+/// y[token * yStride + row] = scale * (activation(norm(x) W^T + bias) (* up)) + residual.
 void linear(const Linear &linear, float *y, int64_t yStride);
 
 /// cosSin = [tokens][2][pairs] for positions from `position` on; the angle is rounded to f32 first, as the table says.
@@ -53,9 +66,15 @@ struct Attention {
   const float *q, *keys, *values;
   int64_t headDim, first, last;
   float scale, softcap;
+  float slope = 0.0f;        ///< added per position of the key
+  bool slopeRounded = false; ///< slope, position and product are rounded to bfloat16
+  const float *sink = nullptr; ///< one more logit without a value
 };
 
-/// y[0, headDim) = softmax(scale q k^T, capped) v.
+/// Returns the first position that a query at `last` sees: of the last `window` and in its own `chunk`; 0 limits nothing.
+int64_t firstPosition(int64_t last, int64_t window, int64_t chunk);
+
+/// y[0, headDim) = softmax(scale q k^T, capped, plus the slope's term) v.
 void attend(const Attention &attention, float *y);
 
 /// Returns the lowest index of the largest value, or -1 where any is NaN.

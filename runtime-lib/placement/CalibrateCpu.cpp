@@ -29,7 +29,7 @@ struct Job {
   decltype(&mcc_cpu_add) add = nullptr;
   decltype(&mcc_cpu_attention) attention = nullptr;
   const uint8_t *weights = nullptr;
-  uint64_t weightBytes = 0;  ///< of one launch
+  uint64_t weightBytes = 0; ///< of one launch
   uint64_t firstOffset = 0, regionBytes = 0;
   const float *x = nullptr;
   float *y = nullptr;
@@ -66,14 +66,15 @@ void calibrationStep(const MccStep *step) {
       break;
     case Kind::Linear:
       job.linear(step, job.tokens, job.x, weightsOf(job, repeat), nullptr, nullptr, nullptr, nullptr, nullptr, job.y,
-                 job.rows, job.cols, xStride, yStride, yStride, static_cast<int64_t>(Activation::None), 0, -1, 0);
+                 job.rows, job.cols, xStride, yStride, yStride, static_cast<int64_t>(Activation::None), 0, -1, 0, 1);
       break;
     case Kind::Add:
       job.add(step, job.tokens, job.x, job.x, job.y, job.cols, xStride, xStride, xStride);
       break;
     case Kind::Attention:
       job.attention(step, job.tokens, job.x, job.cache, job.cache + cpu::keyCacheBytes(kvHeads, headDim, mostKeys) / 4,
-                    job.y, heads, kvHeads, headDim, heads * headDim, heads * headDim, 0, mostKeys, 0.125f, 0);
+                    nullptr, nullptr, job.y, heads, kvHeads, headDim, heads * headDim, heads * headDim, 0, 0, 0,
+                    mostKeys, 0.125f, 0);
       break;
     }
     mccrt_barrier(step);
@@ -152,8 +153,8 @@ bool Calibrator::allocate() {
   const uint64_t yBytes = static_cast<uint64_t>(mostTokens * std::max(cpu::rowStride(mostCols), mostRows)) * 4;
   const uint64_t cacheBytes = static_cast<uint64_t>(cpu::keyCacheBytes(kvHeads, headDim, mostKeys) +
                                                     cpu::valueCacheBytes(kvHeads, headDim, mostKeys));
-  scratchStride = static_cast<uint64_t>(cpu::roundUp(
-      std::max(cpu::linearScratchBytes(mostTokens, mostCols), cpu::attentionScratchBytes(headDim)), 4096));
+  scratchStride = static_cast<uint64_t>(
+      cpu::roundUp(std::max(cpu::linearScratchBytes(mostTokens, mostCols), cpu::attentionScratchBytes(headDim)), 4096));
   floats = allocateBytes(xBytes + yBytes + cacheBytes);
   scratch = allocateBytes(scratchStride * static_cast<uint64_t>(workers.threads));
   if (!floats || !scratch)
@@ -209,14 +210,20 @@ void Calibrator::addFamilies() {
   axes = {{{2, 8, 32, 128}, {256, 1024, 4096}, {256, 1024, 4096}}};
   for (const CpuKernels::Linear &kernel : kernels.linear) {
     Family gemv, gemm;
-    for (const auto &[rows, cols] : {std::pair<int64_t, int64_t>{256, 256}, {512, 512}, {1024, 1024}, {2048, 2048},
-                                     {4096, 2048}, {4096, 4096}, {mostRows, mostCols}})
+    for (const auto &[rows, cols] : {std::pair<int64_t, int64_t>{256, 256},
+                                     {512, 512},
+                                     {1024, 1024},
+                                     {2048, 2048},
+                                     {4096, 2048},
+                                     {4096, 4096},
+                                     {mostRows, mostCols}})
       if (Point point = linearPoint(kernel, 1, rows, cols); point.job.weightBytes <= weights.size())
         gemv.push_back(point);
     for (const double m : axes[0])
       for (const double n : axes[1])
         for (const double k : axes[2])
-          gemm.push_back(linearPoint(kernel, static_cast<int64_t>(m), static_cast<int64_t>(n), static_cast<int64_t>(k)));
+          gemm.push_back(
+              linearPoint(kernel, static_cast<int64_t>(m), static_cast<int64_t>(n), static_cast<int64_t>(k)));
     families.push_back(std::move(gemv));
     families.push_back(std::move(gemm));
   }
@@ -288,19 +295,20 @@ void Calibrator::measure() {
   std::sort(order.begin(), order.end(), [&](const auto &a, const auto &b) {
     return std::pair(families[a.first][a.second].work, a) < std::pair(families[b.first][b.second].work, b);
   });
-  bool any = true;
-  for (size_t pass = 0; pass < options.mostRepeats && any; ++pass) {
-    any = false;
+  // The first passes take cheap points only, for medians there; then no sample may take much of what is left.
+  constexpr size_t cheapPasses = 3;
+  for (size_t pass = 0, lastTaken = 0; pass < options.mostRepeats && pass <= lastTaken + cheapPasses; ++pass)
     for (const auto &[f, p] : order) {
       Family &family = families[f];
+      Point &point = family[p];
       const bool needed = std::all_of(family.begin(), family.end(), [](const Point &q) { return q.rawNs.empty(); });
-      const double ns = expected(family, p);
-      if (family[p].job.weightBytes > weights.size() || (!needed && ns + startNs + shortestJobNs > leftNs()))
+      const double ns = expected(family, p), jobNs = startNs + std::max(ns, shortestJobNs);
+      const double mostNs = std::min(leftNs() / 8, pass < cheapPasses ? options.budgetNs / 1000 : leftNs());
+      if (point.job.weightBytes > weights.size() || (!needed && jobNs > mostNs))
         continue;
-      sample(family[p], ns);
-      any = true;
+      sample(point, ns);
+      lastTaken = pass;
     }
-  }
 }
 
 Result<Curve> Calibrator::curveOf(Family &family) const {

@@ -1,5 +1,5 @@
-// Each kernel is one or two kinds of measured work. Left out, as below a percent of a step: the norm that is folded into
-// `linear` and `logits`, their biases and residuals, and the trigonometry of `rotary`.
+// Each kernel is one or two kinds of measured work. Left out, as below a percent of a step: the norm that is folded
+// into `linear` and `logits`, their biases and residuals, and the trigonometry of `rotary`.
 #include "runtime-lib/placement/CostModel.h"
 
 #include "kernels/KernelTable.h"
@@ -37,23 +37,24 @@ static Work productWork(const Arguments &arguments, Format format, double m, dou
   return work;
 }
 
-/// Returns the keys that queries at positions [position, position + tokens) see in total.
-static double keysSeen(double tokens, double position, double window) {
-  if (window <= 0)
-    return tokens * position + tokens * (tokens + 1) / 2;
-  // Query i sees min(position + i + 1, window) keys: a rising part, then a flat one.
-  const double rising = std::clamp(window - position, 0.0, tokens);
-  return rising * position + rising * (rising + 1) / 2 + (tokens - rising) * window;
+/// Returns the first key that a query at `position` sees.
+static int64_t firstKey(int64_t position, int64_t window, int64_t chunk) {
+  const int64_t inWindow = window > 0 ? std::max<int64_t>(position - window + 1, 0) : 0;
+  return std::max(inWindow, chunk > 0 ? position / chunk * chunk : 0);
 }
 
-static Work attentionWork(const Arguments &arguments, double tokens, double position) {
-  const double window = arguments["window"], dim = arguments["head_dim"];
-  const double keys = keysSeen(tokens, position, window);
-  // Keys that a cache read cannot avoid: all that any of the queries sees.
-  const double read = window > 0 ? std::min(position + tokens, window + tokens - 1) : position + tokens;
+static Work attentionWork(const Arguments &arguments, int64_t tokens, int64_t position) {
+  const auto window = static_cast<int64_t>(arguments["window"]), chunk = static_cast<int64_t>(arguments["chunk"]);
+  int64_t keys = tokens * position + tokens * (tokens + 1) / 2;
+  if (window > 0 || chunk > 0)
+    for (int64_t query = position; query < position + tokens; ++query)
+      keys -= firstKey(query, window, chunk);
+  // A cache read cannot avoid what any of the queries sees; the first of them sees the first key.
+  const int64_t read = position + tokens - firstKey(position, window, chunk);
+  const double elements = 2 * arguments["head_dim"];
   Work work;
-  work.keyBytes = arguments["kv_heads"] * read * dim * 2 * sizeof(float);
-  work.attentionMacs = arguments["heads"] * keys * dim * 2;
+  work.keyBytes = arguments["kv_heads"] * static_cast<double>(read) * elements * sizeof(float);
+  work.attentionMacs = arguments["heads"] * static_cast<double>(keys) * elements;
   return work;
 }
 
@@ -63,7 +64,9 @@ static double rowBytes(const Arguments &arguments, Format format) {
   constexpr double word = sizeof(float);
   if (name == "embed")
     return bytesOf(format, arguments["cols"]) + word * arguments["cols"];
-  if (name == "norm" || name == "activate")
+  if (name == "positions")
+    return bytesOf(format, arguments["cols"]) + 2 * word * arguments["cols"];
+  if (name == "norm" || name == "activate" || name == "clamp" || name == "scale")
     return 2 * word * arguments["cols"];
   if (name == "gate" || name == "add")
     return 3 * word * arguments["cols"];
@@ -88,7 +91,7 @@ Result<Work> workOf(const Launch &launch, int64_t tokens, int64_t position) {
   if (kernel->name == "logits")
     return productWork(arguments, launch.format, 1, arguments["rows"]);
   if (kernel->name == "attention")
-    return attentionWork(arguments, static_cast<double>(tokens), static_cast<double>(position));
+    return attentionWork(arguments, tokens, position);
   if (kernel->name == "argmax") // a record of each worker: nothing beside its launch
     return Work{};
   const double bytes = rowBytes(arguments, launch.format);

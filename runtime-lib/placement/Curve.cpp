@@ -121,7 +121,8 @@ Result<Curve> Curve::make(std::vector<Sample> samples) {
     if (sample.rawNs.empty())
       return Failure{concat("size ", sample.size, " without samples")};
     sizes.push_back(sample.size);
-    features.push_back({1, sample.size, 0});
+    // A single sample is taken for proportional.
+    features.push_back({samples.size() > 1 ? 1.0 : 0.0, sample.size, 0});
     curve.ns.push_back(median(sample.rawNs));
   }
   if (runtime::Status status = checkAxis(sizes); !status.ok())
@@ -196,11 +197,13 @@ Result<GemmTable> GemmTable::make(std::array<Axis, 3> axes, std::vector<RawNs> r
       }
   if (ns.empty())
     return Failure{"a table without samples"};
+  if (ns.size() == 1) // taken for proportional to the multiply-adds
+    measured[0][0] = measured[0][2] = 0;
   table.plane = fitNonNegative(measured, ns);
   for (size_t i = 0; i < count; ++i) {
     const Row &c = table.plane.coefficients;
-    table.logNs.push_back(std::log(table.cells[i].empty() ? c[0] + c[1] * all[i][1] + c[2] * all[i][2]
-                                                          : median(table.cells[i])));
+    table.logNs.push_back(
+        std::log(table.cells[i].empty() ? c[0] + c[1] * all[i][1] + c[2] * all[i][2] : median(table.cells[i])));
   }
   table.levelOut();
   return table;

@@ -1,5 +1,6 @@
-// The margin of an op is measured, not derived: its unit is flipped and the change of the whole cost taken. The reason is
-// the first that accounts for an op's place: what was not free first, then its own times, then what moving would bring.
+// The margin of an op is measured, not derived: its unit is flipped and the change of the whole cost taken. The reason
+// is the first that accounts for an op's place: what was not free first, then its own times, then what moving would
+// bring.
 #include "runtime-lib/placement/Explain.h"
 
 #include "runtime-lib/placement/PlanState.h"
@@ -208,8 +209,8 @@ private:
 /// Returns the lines below the table.
 static std::string totals(const Problem &problem, const Plan &plan) {
   const auto onGpu = std::count(plan.devices.begin(), plan.devices.end(), Device::Gpu);
-  std::string text = concat("ops on the gpu: ", onGpu, " of ", plan.devices.size(), "; gpu memory: ", plan.cost.gpuBytes,
-                            " bytes");
+  std::string text =
+      concat("ops on the gpu: ", onGpu, " of ", plan.devices.size(), "; gpu memory: ", plan.cost.gpuBytes, " bytes");
   if (problem.gpuMemory)
     text += concat(" of ", *problem.gpuMemory);
   text += concat("\ntotal: ", milliseconds(plan.cost.totalNs()), " ms = ops ", milliseconds(plan.cost.opsNs),

@@ -19,13 +19,13 @@ static bool isTime(PhaseNs ns) { return isTime(ns.prefill) && isTime(ns.decode);
 static Status validateOp(const Op &op) {
   for (const Device device : {Device::Cpu, Device::Gpu})
     if (op.allowed[index(device)] && !isTime(op.cost[index(device)]))
-      return Failure{concat("op '", op.name, "': its cost on the ", deviceName(device),
-                            " is not a finite time of at least 0")};
+      return Failure{
+          concat("op '", op.name, "': its cost on the ", deviceName(device), " is not a finite time of at least 0")};
   if (!op.allowed[0] && !op.allowed[1])
     return Failure{concat("op '", op.name, "' has no kernel on either device")};
   if (op.forced && !op.allowed[index(*op.forced)])
-    return Failure{concat("op '", op.name, "' has no ", deviceName(*op.forced), " kernel; ", op.rule,
-                          " places it there")};
+    return Failure{
+        concat("op '", op.name, "' has no ", deviceName(*op.forced), " kernel; ", op.rule, " places it there")};
   return {};
 }
 

@@ -41,7 +41,7 @@ struct Op {
   std::array<PhaseNs, 2> cost = {}; ///< by Device; ignored where not allowed
   std::array<bool, 2> allowed = {true, true};
   std::optional<Device> forced = {}; ///< by an override rule
-  std::string rule = {};        ///< what forced it, for messages ("rules.txt:3")
+  std::string rule = {};             ///< what forced it, for messages ("rules.txt:3")
 };
 
 /// Something that lies in a device's memory and that ops need on their own device.
@@ -50,9 +50,9 @@ struct Store {
   enum class Kind : uint8_t { Weight, State };
   std::string name;
   Kind kind = Kind::Weight;
-  uint64_t bytes = 0;     ///< GPU memory it takes there
-  double uploadNs = 0;    ///< paid once where it is on the GPU
-  double duplicateNs = 0; ///< paid once where a weight is on both
+  uint64_t bytes = 0;               ///< GPU memory it takes there
+  double uploadNs = 0;              ///< paid once where it is on the GPU
+  double duplicateNs = 0;           ///< paid once where a weight is on both
   std::vector<uint32_t> users = {}; ///< indices of ops
 };
 

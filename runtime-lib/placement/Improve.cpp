@@ -27,16 +27,17 @@ struct Move {
 
 class Search {
 public:
-  Search(const Problem &problem, const Units &units, uint64_t cap, std::vector<Device> start, int64_t flips)
-      : units(units), cap(cap), flipLimit(flips), state(problem, units, std::move(start)), best(state.devices()),
-        bestCost(state.cost()) {}
+  Search(const Problem &problem, const Units &units, uint64_t cap, std::vector<Device> start, int64_t flips,
+         double goal)
+      : units(units), cap(cap), flipLimit(flips), goal(goal), state(problem, units, std::move(start)),
+        best(state.devices()), bestCost(state.cost()) {}
 
   void tryRuns(const std::vector<Device> &above);
   void localSearch();
   std::vector<Device> result() { return std::move(best); }
 
 private:
-  bool spent() const { return state.flips() >= flipLimit; }
+  bool spent() const { return state.flips() >= flipLimit || bestCost <= goal; }
   bool improves(double cost, double than) const { return cost < than * (1 - 1e-12); }
   bool fits() const { return state.bytes() <= cap; }
   void record();
@@ -54,6 +55,7 @@ private:
   const Units &units;
   const uint64_t cap;
   const int64_t flipLimit;
+  const double goal;
   PlanState state;
   std::vector<Device> best;
   double bestCost;
@@ -202,15 +204,19 @@ void Search::localSearch() {
 }
 
 std::vector<Device> improve(const Problem &problem, const Units &units, uint64_t cap, std::vector<Device> below,
-                            const std::vector<Device> &above, int64_t flips) {
-  // From the plan that fits, and from the best run: neither is always the better start.
-  Search plain(problem, units, cap, below, flips / 2);
-  plain.localSearch();
-  Search runs(problem, units, cap, std::move(below), flips / 2);
+                            const std::vector<Device> &above, int64_t flips, double goalNs) {
+  // From the best run, and from the plan that fits: neither is always the better start.
+  Search runs(problem, units, cap, below, flips / 2, goalNs);
   runs.tryRuns(above);
   runs.localSearch();
-  std::vector<Device> a = plain.result(), b = runs.result();
-  return evaluate(problem, b).totalNs() <= evaluate(problem, a).totalNs() ? b : a;
+  std::vector<Device> a = runs.result();
+  const double costOfA = evaluate(problem, a).totalNs();
+  if (costOfA <= goalNs)
+    return a;
+  Search plain(problem, units, cap, std::move(below), flips / 2, goalNs);
+  plain.localSearch();
+  std::vector<Device> b = plain.result();
+  return evaluate(problem, b).totalNs() < costOfA ? b : a;
 }
 
 } // namespace mcc::placement

@@ -34,12 +34,12 @@ private:
   uint32_t advance(uint32_t node);
 
   uint32_t nodeCount;
-  std::vector<uint32_t> heads;       ///< edge -> node it leads to; edge ^ 1 is its reverse
-  std::vector<int64_t> residual;     ///< edge -> capacity left
-  std::vector<uint32_t> first;       ///< [nodes + 1] into `leaving`
-  std::vector<uint32_t> leaving;     ///< edges by the node they leave
-  std::vector<int32_t> level;        ///< distance to the sink in the residual graph, -1: cannot reach it
-  std::vector<uint32_t> cursor;      ///< next of `leaving` to try
+  std::vector<uint32_t> heads;   ///< edge -> node it leads to; edge ^ 1 is its reverse
+  std::vector<int64_t> residual; ///< edge -> capacity left
+  std::vector<uint32_t> first;   ///< [nodes + 1] into `leaving`
+  std::vector<uint32_t> leaving; ///< edges by the node they leave
+  std::vector<int32_t> level;    ///< distance to the sink in the residual graph, -1: cannot reach it
+  std::vector<uint32_t> cursor;  ///< next of `leaving` to try
   std::vector<uint32_t> queue, path;
   int64_t flow = 0;
 };

@@ -37,12 +37,12 @@ struct MatrixTimes {
 /// One device, without copies. Kernel times are those of a whole launch, with its share of waiting but without
 /// `launch`, which every launch adds.
 struct DeviceProfile {
-  RawNs launch;             ///< per launch: a barrier of the threads, a node of a graph
-  RawNs sync;               ///< per step: the host waiting for the device; empty: none
+  RawNs launch; ///< per launch: a barrier of the threads, a node of a graph
+  RawNs sync;   ///< per step: the host waiting for the device; empty: none
   std::vector<MatrixTimes> matrices;
-  Curve rows;               ///< element-wise kernels, over bytes read and written
-  Curve attentionKeys;      ///< one query token, over bytes of cache read
-  Curve attentionMacs;      ///< many query tokens, over multiply-adds
+  Curve rows;          ///< element-wise kernels, over bytes read and written
+  Curve attentionKeys; ///< one query token, over bytes of cache read
+  Curve attentionMacs; ///< many query tokens, over multiply-adds
   /// Returns the times for a format, or for the one nearest in bits per weight; null where there is none.
   const MatrixTimes *matrix(Format format) const;
 };

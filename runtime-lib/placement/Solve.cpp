@@ -58,10 +58,10 @@ private:
   const Units &units;
   uint32_t nodes;
   double total = 0, scale = 1;
-  double constant = 0; ///< cost that every placement has
-  size_t rounded = 0;  ///< capacities that were rounded
-  std::vector<double> gpuNs, cpuNs;   ///< by unit
-  std::vector<uint64_t> ownBytes;     ///< by unit: stores of this unit alone
+  double constant = 0;              ///< cost that every placement has
+  size_t rounded = 0;               ///< capacities that were rounded
+  std::vector<double> gpuNs, cpuNs; ///< by unit
+  std::vector<uint64_t> ownBytes;   ///< by unit: stores of this unit alone
   std::vector<Priced> priced;
   MinCut base{0}, last{0};
   double basePrice = 0, lastPrice = 0;
@@ -154,7 +154,8 @@ void Network::addStore(MinCut &cut, const Store &store) {
     ownBytes[users.front() - 2] += store.bytes;
     return;
   }
-  const bool needed = std::any_of(users.begin(), users.end(), [&](uint32_t n) { return units.fixed[n - 2] == Device::Gpu; });
+  const bool needed =
+      std::any_of(users.begin(), users.end(), [&](uint32_t n) { return units.fixed[n - 2] == Device::Gpu; });
   const uint32_t node = addNode();
   for (const uint32_t user : users)
     cut.addEdge(node, user, MinCut::infinite);
@@ -265,7 +266,8 @@ static Result<Plan> solveUnderCap(const Problem &problem, const Units &units, Ne
       below = std::move(line);
     }
   }
-  std::vector<Device> best = improve(problem, units, cap, std::move(below.devices), above.devices, options.searchFlips);
+  std::vector<Device> best = improve(problem, units, cap, std::move(below.devices), above.devices, options.searchFlips,
+                                     bound * (1 + options.closeEnough));
   return makePlan(problem, std::move(best), bound, bestPrice);
 }
 

@@ -19,7 +19,8 @@ struct Plan {
 
 /// How hard to look.
 struct SolveOptions {
-  int64_t searchFlips = 300000; ///< work of the local search under a memory cap, about 50 ns each
+  int64_t searchFlips = 100000; ///< most work of the local search under a memory cap, 0.1 to 0.3 us each
+  double closeEnough = 1e-4;    ///< the search ends where the plan is proven this close to the best
 };
 
 /// Solves a problem. The result depends on nothing else: no clock, no random numbers; ties go to the CPU.

@@ -22,6 +22,7 @@ public:
 
 protected:
   bool prepare(std::string &error) override;
+  bool mapsBytes() const override { return true; }
   bool encodeWord(std::string_view word, ModelWorkspace &work, std::vector<int32_t> &ids) const override;
 
 private:

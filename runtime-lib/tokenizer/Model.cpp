@@ -4,6 +4,8 @@
 // token has before a separator, no merge can cross, so the piece is cut there: same ids, and words that the cache knows.
 #include "runtime-lib/tokenizer/Model.h"
 
+#include "runtime-lib/tokenizer/Unicode.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -91,6 +93,11 @@ bool Model::encodeCached(std::string_view word, ModelWorkspace &work, std::vecto
 }
 
 bool Model::encode(std::string_view piece, ModelWorkspace &work, std::vector<int32_t> &ids) const {
+  if (pieceIsBytes && !mapsBytes()) {
+    work.mapped.clear();
+    byteAlphabet().append(work.mapped, piece);
+    piece = work.mapped;
+  }
   if (separator.empty())
     return encodeCached(piece, work, ids);
   size_t begin = 0;

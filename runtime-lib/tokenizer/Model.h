@@ -66,7 +66,11 @@ public:
   /// outlive the model. `pieceIsBytes`: pieces will be bytes that stand for the byte alphabet's characters.
   static std::unique_ptr<Model> read(SettingsReader &settings, const Image &image, std::string &error);
   /// Says that pieces are bytes to be mapped to the byte alphabet.
-  void takeBytes() { pieceIsBytes = true; }
+  void takeBytes() {
+    pieceIsBytes = true;
+    // Separators are characters of the alphabet's text, not of the bytes.
+    separator = {};
+  }
   /// Appends the ids of `piece` (not empty, below 2 GiB). Returns false where the model has no unknown token for a
   /// character it does not know but needs one.
   bool encode(std::string_view piece, ModelWorkspace &work, std::vector<int32_t> &ids) const;
@@ -75,6 +79,8 @@ protected:
   Model(const Image &image) : image(image) {}
   /// Appends the ids of a word: a part of a piece that no token crosses.
   virtual bool encodeWord(std::string_view word, ModelWorkspace &work, std::vector<int32_t> &ids) const = 0;
+  /// Whether encodeWord() takes bytes as they are, where pieces are bytes.
+  virtual bool mapsBytes() const { return false; }
   /// Called once the settings are read.
   virtual bool prepare(std::string &error) = 0;
   /// Appends the byte tokens of `text` and returns true, where the vocabulary has them all.

@@ -73,7 +73,7 @@ Timing timeLinear(Bench &bench, Format format, int64_t tokens, int64_t rows, int
   return bench.team.time(bench.repeats, tokens, 0, [&](const MccStep *step) {
     const uint8_t *weight = bench.blob + call % copies * bytes;
     linearEntries[static_cast<size_t>(format)](step, tokens, bench.x.data(), weight, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                               bench.y.data(), rows, cols, cpu::rowStride(cols), rows, rows, 0, 0, -1, 0.0f);
+                                               bench.y.data(), rows, cols, cpu::rowStride(cols), rows, rows, 0, 0, -1, 0.0f, 1.0f);
     if (step->thread == 0)
       mccrt_barrier(step), ++call, mccrt_barrier(step);
     else
@@ -113,8 +113,8 @@ void benchAttention(Bench &bench) {
   const struct { int64_t tokens, position; } cases[] = {{1, 127}, {1, 1023}, {1, 4095}, {4, 1020}, {128, 0}, {128, 896}, {512, 0}};
   for (const auto &c : cases) {
     const Timing timing = bench.team.time(bench.repeats, c.tokens, c.position, [&](const MccStep *step) {
-      mcc_cpu_attention(step, c.tokens, bench.x.data(), keys.data(), values.data(), bench.y.data(), heads, kvHeads, headDim,
-                        heads * headDim, heads * headDim, 0, context, 0.125f, 0.0f);
+      mcc_cpu_attention(step, c.tokens, bench.x.data(), keys.data(), values.data(), nullptr, nullptr, bench.y.data(), heads, kvHeads,
+                        headDim, heads * headDim, heads * headDim, 0, 0, 0, context, 0.125f, 0.0f);
     });
     double pairs = 0;
     for (int64_t t = 0; t < c.tokens; ++t)

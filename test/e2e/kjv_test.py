@@ -111,6 +111,8 @@ class Check(TestCase):
     def checked(self, edit, *options, code):
         golden = read_json(GOLDEN)
         edit(golden["sequences"])
+        for sequence in golden["sequences"]:
+            del sequence["expect_text"]  # no longer what the edited ids decode to
         with tempfile.TemporaryDirectory() as folder:
             return self.ran(model(), "--check", support.write_json(golden, folder, "golden.json"), *options, code=code)
 
@@ -136,6 +138,13 @@ class Check(TestCase):
             sequences[2]["margin"][7] = 0.01
         self.checked(edit, code=1)
         self.checked(edit, "--margin-tolerance", "0.02", code=0)
+
+    def test_a_wrong_text(self):
+        golden = read_json(GOLDEN)
+        golden["sequences"][0]["expect_text"] += "!"
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.ran(model(), "--check", support.write_json(golden, folder, "golden.json"), code=1)
+        self.assertIn("wrong text", done.out + done.err)
 
     def test_a_wrong_logit(self):
         with tempfile.TemporaryDirectory() as folder:

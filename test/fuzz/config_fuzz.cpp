@@ -1,5 +1,5 @@
-// Any bytes as a config.json or a spec: no crash, no wild allocation; what is accepted prints and reads back the same; and the JSON
-// grammar is nlohmann_json's but for the three differences that LocatedJson.h names.
+// Any bytes as a config.json or a spec: no crash, no wild allocation; what is accepted prints and reads back the same;
+// and the JSON grammar is nlohmann_json's but for the three differences that LocatedJson.h names.
 #include "compiler/Import/HuggingFaceConfig.h"
 #include "compiler/Import/SpecJson.h"
 
@@ -14,6 +14,9 @@ static void require(bool holds) {
 }
 
 static void checkGrammar(llvm::StringRef text, llvm::StringRef message) {
+  // nlohmann_json takes a NUL byte for the end of the text.
+  if (text.contains('\0'))
+    return;
   bool python = text.contains("NaN") || text.contains("Infinity");
   bool stricter = message.contains("occurs twice") || message.contains("nested arrays");
   if (!python && !stricter)

@@ -147,6 +147,17 @@ static void checkGeneral(ConfigReader &config) {
     config.refuse("compression_config", "is given; weights compressed that way are not supported");
 }
 
+/// Whether a value says that the feature its key names is not there: nothing, false, a factor of 1, full layers only.
+static bool isNeutral(const JsonMember &member) {
+  const JsonValue &value = member.value;
+  if (value.isNumber())
+    return value.real == 1 && (llvm::StringRef(member.key).contains("multiplier") || member.key == "logit_scale" ||
+                               member.key == "logits_scaling" || member.key == "partial_rotary_factor");
+  if (value.isArray())
+    return llvm::all_of(value.elements, [](const JsonValue &element) { return element.string == "full_attention"; });
+  return value.isNull() || (value.kind == JsonValue::Kind::Bool && !value.boolean);
+}
+
 /// Refuses keys that nobody has read where they name a feature or look like a misspelt key of this family.
 static void checkUnread(ConfigReader &config, const Family &family) {
   std::vector<llvm::StringRef> absent;
@@ -154,9 +165,8 @@ static void checkUnread(ConfigReader &config, const Family &family) {
     if (!config.object.find(key))
       absent.push_back(key);
   for (const JsonMember *member : config.unread()) {
-    bool neutral = member->value.isNull() || (member->value.kind == JsonValue::Kind::Bool && !member->value.boolean);
     KeyMeaning meaning = keyMeaning(member->key);
-    if (neutral || meaning == KeyMeaning::Harmless)
+    if (isNeutral(*member) || meaning == KeyMeaning::Harmless)
       continue;
     if (meaning == KeyMeaning::Feature)
       return config.refuse(member->key, "is {0}; models of type '{1}' have no such thing",

@@ -1,8 +1,7 @@
 // Lowers the placed `mcc` step, op by op, to an `exec` program.
 //
 // A value `tensor<?xNxf32>` becomes an address and a row stride: a buffer of `chunk` rows of its own, or a view. Views
-// come from mcc.slice, from mcc.rope_cache (q stays where it was) and from mcc.concat, whose inputs' producers are given
-// their part of its buffer to write to. A residual that dies with its linear is overwritten in place: the kernel reads an
+// come from mcc.slice and from mcc.rope_cache (q stays where it was). A residual that dies with its linear is overwritten in place: the kernel reads an
 // element before it writes it, on one thread. Addresses are left open; exec-plan-memory fills them in.
 #include "dialects/Conversion/MccToExec/MccToExec.h"
 
@@ -30,6 +29,8 @@ struct Place {
   int64_t stride = 0;
 };
 
+float number(const APFloat &value) { return static_cast<float>(value.convertToDouble()); }
+
 class Lowering {
 public:
   Lowering(func::FuncOp step, int64_t chunk, int64_t threads) : step(step), chunk(chunk), threads(threads), builder(step) {}
@@ -49,8 +50,10 @@ private:
   void lowerGate(ir::GateOp op);
   void lowerAdd(ir::AddOp op);
   void lowerSlice(ir::SliceOp op);
-  void lowerRopeCache(ir::RopeCacheOp op);
-  LogicalResult lowerConcat(ir::ConcatOp op);
+  LogicalResult lowerRopeCache(ir::RopeCacheOp op);
+  void lowerPositions(ir::PositionsOp op);
+  void lowerScale(ir::ScaleOp op);
+  void lowerClamp(ir::ClampOp op);
   LogicalResult lowerLogits(ir::LogitsOp op);
 
   // Returns a new buffer of `bytes`, or an absent pointer for none.
@@ -58,10 +61,11 @@ private:
   Value none() { return absent; }
   PointerType type(Space space) { return PointerType::get(builder.getContext(), space); }
   Value view(Value base, int64_t offset);
+  Value constants(std::optional<ArrayRef<float>> values);
   // Returns where `value` (null: absent) lives.
   Value pointer(Value value) { return value ? places.at(value).pointer : none(); }
   int64_t stride(Value value) { return value ? places.at(value).stride : 0; }
-  // Gives `result` a home: its part of a concat, or a buffer of its own.
+  // Gives `result` a buffer of its own.
   Place home(Value result);
   // Returns whether `op` may overwrite its operand `value`: nothing reads it afterwards, and `op` reads it only there.
   bool diesAt(Value value, Operation *op);
@@ -85,33 +89,15 @@ Value Lowering::view(Value base, int64_t offset) {
   return offset == 0 ? base : exec::ViewOp::create(builder, location, base.getType(), base, offset).getResult();
 }
 
-// Returns the concat that is the only reader of `value`, or null.
-static ir::ConcatOp concatOf(Value value) { return value.hasOneUse() ? dyn_cast<ir::ConcatOp>(*value.user_begin()) : ir::ConcatOp(); }
-
 Place Lowering::home(Value result) {
   int64_t cols = ir::features(result.getType());
-  ir::ConcatOp concat = concatOf(result);
-  if (!concat)
-    return places[result] = {buffer(chunk * cols * 4), cols};
-  auto [whole, fresh] = places.try_emplace(concat.getResult());
-  if (fresh) {
-    int64_t total = ir::features(concat.getType());
-    whole->second = {buffer(chunk * total * 4), total};
-  }
-  Place base = whole->second;
-  int64_t column = 0;
-  for (Value input : concat.getInputs()) {
-    if (input == result)
-      break;
-    column += ir::features(input.getType());
-  }
-  return places[result] = {view(base.pointer, column * 4), base.stride};
+  return places[result] = {buffer(chunk * cols * 4), cols};
 }
 
 bool Lowering::diesAt(Value value, Operation *op) {
   if (!value.getDefiningOp() || llvm::count(op->getOperands(), value) != 1 || isa<ir::SliceOp, ir::RopeCacheOp>(value.getDefiningOp()))
     return false;
-  return llvm::all_of(value.getUsers(), [&](Operation *user) { return user == op || (!isa<ir::SliceOp, ir::ConcatOp>(user) && user->isBeforeInBlock(op)); });
+  return llvm::all_of(value.getUsers(), [&](Operation *user) { return user == op || (!isa<ir::SliceOp>(user) && user->isBeforeInBlock(op)); });
 }
 
 void Lowering::launch(Operation *op, StringRef kernel, std::optional<Format> format, ValueRange buffers, ArrayRef<int64_t> ints, ArrayRef<float> floats) {
@@ -149,27 +135,27 @@ void Lowering::lowerEmbed(ir::EmbedOp op) {
   ArrayRef<int64_t> shape = op.getTable().getType().getShape();
   Place y = home(op.getResult());
   launch(op, "embed", op.getTable().getType().getFormat(), {pointer(op.getTable()), y.pointer}, {shape[0], shape[1], y.stride},
-         {static_cast<float>(op.getScale().convertToDouble())});
+         {number(op.getScale())});
 }
 
 void Lowering::lowerRotary(ir::RotaryOp op) {
   int64_t pairs = op.getFrequencies().size();
-  Value frequencies = exec::ConstantOp::create(builder, location, type(Space::Weights), op.getFrequenciesAttr(),
-                                               builder.getI64IntegerAttr(cpu::roundUp(pairs, cpu::kPanelRows) * 4), IntegerAttr());
+  Value frequencies = constants(op.getFrequencies());
   Place y = home(op.getResult());
-  launch(op, "rotary", std::nullopt, {frequencies, y.pointer}, {pairs}, {static_cast<float>(op.getFactor().convertToDouble())});
+  launch(op, "rotary", std::nullopt, {frequencies, y.pointer}, {pairs}, {number(op.getFactor())});
 }
 
 void Lowering::lowerNorm(ir::NormOp op) {
   Place y = home(op.getResult());
   launch(op, "norm", std::nullopt, {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), y.pointer},
-         {ir::features(op.getType()), stride(op.getInput()), y.stride, static_cast<int64_t>(op.getKind())},
-         {static_cast<float>(op.getEps().convertToDouble())});
+         {ir::features(op.getType()), static_cast<int64_t>(op.getGroups()), op.getOwnWeights() ? 1 : 0, stride(op.getInput()), y.stride,
+          static_cast<int64_t>(op.getKind())},
+         {number(op.getEps())});
 }
 
 void Lowering::lowerLinear(ir::LinearOp op) {
   int64_t cols = op.getWeight().getType().getShape()[1];
-  bool inPlace = op.getResidual() && !concatOf(op.getResult()) && diesAt(op.getResidual(), op);
+  bool inPlace = op.getResidual() && diesAt(op.getResidual(), op);
   Place y = inPlace ? places[op.getResult()] = places.at(op.getResidual()) : home(op.getResult());
   int64_t normKind = op.getNormKind() ? static_cast<int64_t>(*op.getNormKind()) : -1;
   Value normed = op.getNormKind() ? buffer(cpu::normedBytes(chunk, cols)) : none();
@@ -178,16 +164,26 @@ void Lowering::lowerLinear(ir::LinearOp op) {
           pointer(op.getNormBias()), normed, y.pointer},
          {ir::features(op.getType()), cols, stride(op.getInput()), y.stride, stride(op.getResidual()), static_cast<int64_t>(op.getActivation()),
           op.getGated() ? 1 : 0, normKind},
-         {static_cast<float>(op.getEps().convertToDouble())});
+         {number(op.getEps()), number(op.getScale())});
+}
+
+// Returns the constant numbers as a segment among the weights; absent where there are none.
+Value Lowering::constants(std::optional<ArrayRef<float>> values) {
+  if (!values)
+    return none();
+  int64_t bytes = cpu::roundUp(static_cast<int64_t>(values->size()), cpu::kPanelRows) * 4;
+  return exec::ConstantOp::create(builder, location, type(Space::Weights), builder.getDenseF32ArrayAttr(*values), builder.getI64IntegerAttr(bytes),
+                                  IntegerAttr());
 }
 
 void Lowering::lowerAttention(ir::AttentionOp op) {
   ir::CacheType keys = op.getKeys().getType();
+  Value slopes = constants(op.getSlopes());
   Place y = home(op.getResult());
-  launch(op, "attention", std::nullopt, {pointer(op.getQuery()), pointer(op.getKeys()), pointer(op.getValues()), y.pointer},
+  launch(op, "attention", std::nullopt, {pointer(op.getQuery()), pointer(op.getKeys()), pointer(op.getValues()), slopes, pointer(op.getSinks()), y.pointer},
          {static_cast<int64_t>(op.getHeads()), keys.getHeads(), keys.getHeadDim(), stride(op.getQuery()), y.stride, static_cast<int64_t>(op.getWindow()),
-          keys.getPositions()},
-         {static_cast<float>(op.getScale().convertToDouble()), static_cast<float>(op.getSoftcap().convertToDouble())});
+          static_cast<int64_t>(op.getChunk()), op.getRoundedSlopes() ? 1 : 0, keys.getPositions()},
+         {number(op.getScale()), number(op.getSoftcap())});
 }
 
 void Lowering::lowerActivate(ir::ActivateOp op) {
@@ -213,24 +209,37 @@ void Lowering::lowerSlice(ir::SliceOp op) {
   places[op.getResult()] = {view(base.pointer, op.getColumn() * 4), base.stride};
 }
 
-void Lowering::lowerRopeCache(ir::RopeCacheOp op) {
-  ir::CacheType keys = op.getKeys().getType();
-  Place qkv = places.at(op.getInput());
-  int64_t heads = op.getHeads(), dim = keys.getHeadDim();
-  int64_t pairs = op.getCosSin() ? ir::features(op.getCosSin().getType()) / 2 : 0;
-  launch(op, "rope_cache", std::nullopt,
-         {qkv.pointer, pointer(op.getCosSin()), pointer(op.getQueryNorm()), pointer(op.getKeyNorm()), pointer(op.getKeys()), pointer(op.getValues())},
-         {heads, keys.getHeads(), dim, pairs, static_cast<int64_t>(op.getPairing()), qkv.stride, 0, heads * dim, (heads + keys.getHeads()) * dim,
-          keys.getPositions()},
-         {static_cast<float>(op.getEps().convertToDouble())});
-  places[op.getResult()] = qkv;
+void Lowering::lowerPositions(ir::PositionsOp op) {
+  ir::WeightType table = op.getTable().getType();
+  bool inPlace = diesAt(op.getInput(), op);
+  Place y = inPlace ? places[op.getResult()] = places.at(op.getInput()) : home(op.getResult());
+  launch(op, "positions", table.getFormat(), {pointer(op.getInput()), pointer(op.getTable()), y.pointer},
+         {table.getShape()[0], table.getShape()[1], stride(op.getInput()), y.stride, static_cast<int64_t>(op.getOffset())}, {});
 }
 
-// Its inputs' producers have written to their parts already: see home.
-LogicalResult Lowering::lowerConcat(ir::ConcatOp op) {
-  for (Value input : op.getInputs())
-    if (!input.hasOneUse() || !input.getDefiningOp() || isa<ir::SliceOp, ir::RopeCacheOp>(input.getDefiningOp()))
-      return op.emitOpError("takes a value that is not written in place: it has other readers, or is a view");
+void Lowering::lowerScale(ir::ScaleOp op) {
+  Place y = home(op.getResult());
+  launch(op, "scale", std::nullopt, {pointer(op.getInput()), y.pointer}, {ir::features(op.getType()), stride(op.getInput()), y.stride}, {number(op.getFactor())});
+}
+
+void Lowering::lowerClamp(ir::ClampOp op) {
+  Place y = home(op.getResult());
+  launch(op, "clamp", std::nullopt, {pointer(op.getInput()), y.pointer}, {ir::features(op.getType()), stride(op.getInput()), y.stride}, {number(op.getLimit())});
+}
+
+LogicalResult Lowering::lowerRopeCache(ir::RopeCacheOp op) {
+  if (!op.getQuery().hasOneUse())
+    return op.emitOpError("would overwrite a query that others read");
+  ir::CacheType keys = op.getKeys().getType();
+  Place q = places.at(op.getQuery());
+  int64_t pairs = op.getCosSin() ? ir::features(op.getCosSin().getType()) / 2 : 0;
+  launch(op, "rope_cache", std::nullopt,
+         {q.pointer, pointer(op.getKey()), pointer(op.getValue()), pointer(op.getCosSin()), pointer(op.getQueryNorm()), pointer(op.getKeyNorm()),
+          pointer(op.getKeys()), pointer(op.getValues())},
+         {static_cast<int64_t>(op.getHeads()), keys.getHeads(), keys.getHeadDim(), pairs, static_cast<int64_t>(op.getPairing()), q.stride, stride(op.getKey()),
+          stride(op.getValue()), keys.getPositions()},
+         {number(op.getEps())});
+  places[op.getResult()] = q;
   return success();
 }
 
@@ -241,8 +250,8 @@ LogicalResult Lowering::lowerLogits(ir::LogitsOp op) {
   launch(op, "logits", op.getWeight().getType().getFormat(),
          {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), pointer(op.getNormWeight()), pointer(op.getNormBias()), partials, logits},
          {shape[0], shape[1], stride(op.getInput()), normKind},
-         {static_cast<float>(op.getEps().convertToDouble()), static_cast<float>(op.getScale().convertToDouble()),
-          static_cast<float>(op.getSoftcap().convertToDouble())});
+         {number(op.getEps()), number(op.getScale()),
+          number(op.getSoftcap())});
   launch(op, "argmax", std::nullopt, {partials, token}, {}, {});
   places[op.getToken()] = {token, 0};
   places[op.getLogits()] = {logits, shape[0]};
@@ -263,8 +272,10 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](ir::GateOp o) { return lowerGate(o), success(); })
       .Case([&](ir::AddOp o) { return lowerAdd(o), success(); })
       .Case([&](ir::SliceOp o) { return lowerSlice(o), success(); })
-      .Case([&](ir::ConcatOp o) { return lowerConcat(o); })
-      .Case([&](ir::RopeCacheOp o) { return lowerRopeCache(o), success(); })
+      .Case([&](ir::PositionsOp o) { return lowerPositions(o), success(); })
+      .Case([&](ir::ScaleOp o) { return lowerScale(o), success(); })
+      .Case([&](ir::ClampOp o) { return lowerClamp(o), success(); })
+      .Case([&](ir::RopeCacheOp o) { return lowerRopeCache(o); })
       .Case([&](ir::LogitsOp o) { return lowerLogits(o); })
       .Case([&](func::ReturnOp o) {
         exec::ResultOp::create(builder, location, places.at(o.getOperand(0)).pointer, places.at(o.getOperand(1)).pointer);

@@ -43,7 +43,7 @@ class Exec_MemoryOp<string mnemonic, dag args> : Exec_Op<mnemonic, [Pure]> {
   let results = (outs Exec_PointerType:$result);
 }
 
-def Exec_WeightOp : Exec_MemoryOp<"weight", (ins StrArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset, TypeAttr:$weight)> {
+def Exec_WeightOp : Exec_MemoryOp<"weight", (ins ArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset, TypeAttr:$weight)> {
   let summary = "packed weights: tensors of the checkpoint joined by rows, in kernel order (kernels/pack)";
   let description = [{
     A matrix is packed in panels of 16 rows, `interleaved` alternates panels of two sources, a vector is plain f32.

@@ -14,6 +14,8 @@ using namespace mcc::ir;
 
 #include "dialects/Mcc/IR/MccDialect.cpp.inc"
 #include "dialects/Mcc/IR/MccEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Mcc/IR/MccAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Mcc/IR/MccTypes.cpp.inc"
 
@@ -23,11 +25,16 @@ static_assert(static_cast<int64_t>(ActivationKind::GeluErf) == static_cast<int64
 static_assert(static_cast<int64_t>(ActivationKind::GeluTanh) == static_cast<int64_t>(Activation::GeluTanh));
 static_assert(static_cast<int64_t>(ActivationKind::Relu) == static_cast<int64_t>(Activation::Relu));
 static_assert(static_cast<int64_t>(ActivationKind::Relu2) == static_cast<int64_t>(Activation::Relu2));
+static_assert(static_cast<int64_t>(ActivationKind::GeluQuick) == static_cast<int64_t>(Activation::GeluQuick));
 
 void MccDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Mcc/IR/MccOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Mcc/IR/MccAttrs.cpp.inc"
       >();
   addTypes<
 #define GET_TYPEDEF_LIST

@@ -14,6 +14,8 @@ namespace mcc {
 inline llvm::hash_code hash_value(Format format) { return llvm::hash_value(static_cast<unsigned>(format)); }
 } // namespace mcc
 
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Mcc/IR/MccAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Mcc/IR/MccTypes.h.inc"
 

@@ -28,7 +28,7 @@ def Mcc_Device : I32EnumAttr<"Device", "where an op runs and a weight or cache l
 def Mcc_Activation : I32EnumAttr<"ActivationKind", "an element-wise activation", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Silu", 1, "silu">,
     I32EnumAttrCase<"GeluErf", 2, "gelu_erf">, I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">,
-    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">]> {
+    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">, I32EnumAttrCase<"GeluQuick", 6, "gelu_quick">]> {
   let cppNamespace = "::mcc::ir";
 }
 
@@ -40,6 +40,23 @@ def Mcc_NormKind : I32EnumAttr<"NormKind", "a normalisation over the last axis",
 def Mcc_RopePairing : I32EnumAttr<"RopePairing", "which dimensions rotate together", [
     I32EnumAttrCase<"Half", 0, "half">, I32EnumAttrCase<"Adjacent", 1, "adjacent">]> {
   let cppNamespace = "::mcc::ir";
+}
+
+// Attributes ----------------------------------------------------------------------------------------------------
+
+def Mcc_SourceAttr : AttrDef<Mcc_Dialect, "Source"> {
+  let mnemonic = "source";
+  let summary = "some rows of a tensor of the checkpoint";
+  let description = [{
+    `groups` runs of `rows` rows, the first at row `first`, each `stride` rows after the one before. `transposed`: the tensor is
+    stored `[in, out]`, so rows are its columns. `slab`: an index into the first axis of a stacked tensor, -1 where it is not stacked.
+    A whole tensor is a plain string instead.
+
+    `#mcc.source<"h.0.attn.c_attn.weight", first 64, rows 64, stride 0, groups 1, transposed true, slab -1>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$tensor, "int64_t":$first, "int64_t":$rows, "int64_t":$stride, "int64_t":$groups, "bool":$transposed,
+    "int64_t":$slab);
+  let assemblyFormat = "`<` $tensor `,` `first` $first `,` `rows` $rows `,` `stride` $stride `,` `groups` $groups `,` `transposed` $transposed `,` `slab` $slab `>`";
 }
 
 // Types ---------------------------------------------------------------------------------------------------------

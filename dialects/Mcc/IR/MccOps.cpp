@@ -54,9 +54,10 @@ LogicalResult NormOp::verify() {
   int64_t size = features(getType()), groups = getGroups();
   if (groups <= 0 || size % groups) // C1
     return emitOpError() << "has " << groups << " groups; the input has " << size << " features";
-  if (failed(verifyVector(*this, "weight", getWeight(), size / groups))) // C2
+  int64_t elems = getOwnWeights() ? size : size / groups;
+  if (failed(verifyVector(*this, "weight", getWeight(), elems))) // C2
     return failure();
-  return verifyVector(*this, "bias", getBias(), size / groups);
+  return verifyVector(*this, "bias", getBias(), elems);
 }
 
 LogicalResult LinearOp::verify() {
@@ -106,7 +107,9 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "keys " << keys << " and values " << values << " differ in heads or context";
   if (features(getType()) != heads * values.getHeadDim()) // C4
     return emitOpError() << "result has " << features(getType()) << " features; " << heads << " heads of " << values.getHeadDim() << " are wanted";
-  return success();
+  if (getSlopes() && static_cast<int64_t>(getSlopes()->size()) != heads) // C5
+    return emitOpError() << "has " << getSlopes()->size() << " slopes; there are " << heads << " heads";
+  return verifyVector(*this, "sinks", getSinks(), heads);
 }
 
 LogicalResult SliceOp::verify() {
@@ -116,24 +119,19 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
-LogicalResult ConcatOp::verify() {
-  int64_t sum = 0;
-  for (Value input : getInputs())
-    sum += features(input.getType());
-  if (sum != features(getType())) // C1
-    return emitOpError() << "result has " << features(getType()) << " features; the inputs have " << sum;
-  return success();
+LogicalResult PositionsOp::verify() {
+  return verifyMatrix(*this, getTable().getType(), features(getType())); // C1
 }
 
 LogicalResult RopeCacheOp::verify() {
   CacheType keys = getKeys().getType(), values = getValues().getType();
   int64_t heads = getHeads();
-  int64_t wanted = (heads + keys.getHeads()) * keys.getHeadDim() + values.getHeads() * values.getHeadDim();
-  if (features(getInput().getType()) != wanted) // C1
-    return emitOpError() << "input has " << features(getInput().getType()) << " features; q, k and v have " << wanted;
-  if (features(getQuery().getType()) != heads * keys.getHeadDim()) // C2
-    return emitOpError() << "result has " << features(getQuery().getType()) << " features; q has " << heads * keys.getHeadDim();
-  if (failed(verifyVector(*this, "query norm", getQueryNorm(), keys.getHeadDim())))
+  if (features(getQuery().getType()) != heads * keys.getHeadDim()) // C1
+    return emitOpError() << "query has " << features(getQuery().getType()) << " features; " << heads << " heads of " << keys.getHeadDim() << " are wanted";
+  for (auto [name, value, cache] : {std::tuple("key", getKey(), keys), std::tuple("value", getValue(), values)}) // C2
+    if (int64_t wanted = cache.getHeads() * cache.getHeadDim(); features(value.getType()) != wanted)
+      return emitOpError() << name << " has " << features(value.getType()) << " features; the cache takes " << wanted;
+  if (failed(verifyVector(*this, "query norm", getQueryNorm(), keys.getHeadDim()))) // C3
     return failure();
   return verifyVector(*this, "key norm", getKeyNorm(), keys.getHeadDim());
 }
@@ -151,5 +149,7 @@ LogicalResult LogitsOp::verify() {
 }
 
 OpFoldResult ActivateOp::fold(FoldAdaptor) { return getActivation() == ActivationKind::None ? getInput() : Value(); }
+
+OpFoldResult ScaleOp::fold(FoldAdaptor) { return getFactor().isExactlyValue(1.0) ? getInput() : Value(); }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) { return getInput().getType() == getType() ? getInput() : Value(); }

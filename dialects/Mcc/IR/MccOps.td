@@ -12,6 +12,9 @@ def Mcc_Activations : Type<CPred<"::mcc::ir::isActivations($_self)">, "2-D f32 t
 def Mcc_Tokens : Type<CPred<"::mcc::ir::isTokens($_self)">, "1-D i32 tensor of token ids", "::mlir::RankedTensorType">;
 
 // Every op carries its device: absent until placement, present after.
+// Where a weight comes from: strings (whole tensors) and #mcc.source (some rows of one).
+def Mcc_SourcesAttr : TypedArrayAttrBase<AnyAttrOf<[StrAttr, Mcc_SourceAttr]>, "tensors or parts of tensors">;
+
 class Mcc_Op<string mnemonic, dag args, list<Trait> traits = []>
     : Op<Mcc_Dialect, mnemonic, traits # [DeclareOpInterfaceMethods<Mcc_PlacedOpInterface>]> {
   let arguments = !con(args, (ins OptionalAttr<Mcc_Device>:$device));
@@ -19,7 +22,7 @@ class Mcc_Op<string mnemonic, dag args, list<Trait> traits = []>
 
 // State ---------------------------------------------------------------------------------------------------------
 
-def Mcc_WeightOp : Mcc_Op<"weight", (ins StrArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset), [Pure]> {
+def Mcc_WeightOp : Mcc_Op<"weight", (ins Mcc_SourcesAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset), [Pure]> {
   let summary = "a weight of the checkpoint, by tensor name";
   let description = [{
     Several sources are joined by rows, in order; `interleaved` alternates panels of 16 rows of two equal sources
@@ -62,6 +65,22 @@ def Mcc_EmbedOp : Mcc_Op<"embed", (ins Mcc_Tokens:$tokens, Mcc_WeightType:$table
   let hasVerifier = 1;
 }
 
+def Mcc_PositionsOp : Mcc_Op<"positions", (ins Mcc_Activations:$input, Mcc_WeightType:$table, DefaultValuedAttr<I64Attr, "0">:$offset),
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "adds the learned embedding of each token's position";
+  let description = [{
+    Position p reads row p + offset.
+
+    (C1) the table's columns are the input's features.
+    ```mlir
+    %y = mcc.positions %x, %table offset 2 : tensor<?x64xf32>, !mcc.weight<514x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `,` $table (`offset` $offset^)? (`on` $device^)? attr-dict `:` type($input) `,` type($table)";
+  let hasVerifier = 1;
+}
+
 def Mcc_RotaryOp : Mcc_Op<"rotary", (ins Mcc_Tokens:$tokens, DenseF32ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$factor), [Pure]> {
   let summary = "cosines and sines of the step's positions";
   let description = [{
@@ -81,30 +100,30 @@ def Mcc_RotaryOp : Mcc_Op<"rotary", (ins Mcc_Tokens:$tokens, DenseF32ArrayAttr:$
 // Projections ---------------------------------------------------------------------------------------------------
 
 def Mcc_NormOp : Mcc_Op<"norm", (ins Mcc_NormKind:$kind, Mcc_Activations:$input, Optional<Mcc_WeightType>:$weight, Optional<Mcc_WeightType>:$bias,
-    F64Attr:$eps, DefaultValuedAttr<I64Attr, "1">:$groups), [Pure, AllTypesMatch<["input", "result"]>, AttrSizedOperandSegments]> {
+    F64Attr:$eps, DefaultValuedAttr<I64Attr, "1">:$groups, UnitAttr:$ownWeights), [Pure, AllTypesMatch<["input", "result"]>, AttrSizedOperandSegments]> {
   let summary = "RMS or layer norm over the features, or over each of `groups` equal parts of them";
   let description = [{
-    Sums of squares are taken in f32. With `groups` (per-head norms) the weight is shared by the groups.
+    Sums of squares are taken in f32. With `groups` (per-head norms) the weight is shared by the groups, or each has its own.
 
-    (C1) features divide by groups. (C2) weight and bias are f32 vectors of features/groups.
+    (C1) features divide by groups. (C2) weight and bias are f32 vectors of features/groups, of features with `own_weights`.
     ```mlir
     %y = mcc.norm rms %x weight(%w : !mcc.weight<64xf32>) eps 1.0e-5 : tensor<?x64xf32>
     ```
   }];
   let results = (outs Mcc_Activations:$result);
   let assemblyFormat = [{ $kind $input (`weight` `(` $weight^ `:` type($weight) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)? `eps` $eps
-    (`groups` $groups^)? (`on` $device^)? attr-dict `:` type($input) }];
+    (`groups` $groups^)? (`own_weights` $ownWeights^)? (`on` $device^)? attr-dict `:` type($input) }];
   let hasVerifier = 1;
 }
 
 def Mcc_LinearOp : Mcc_Op<"linear", (ins Mcc_Activations:$input, Mcc_WeightType:$weight, Optional<Mcc_WeightType>:$bias,
     Optional<Mcc_Activations>:$residual, Optional<Mcc_WeightType>:$normWeight, Optional<Mcc_WeightType>:$normBias,
     OptionalAttr<Mcc_NormKind>:$normKind, DefaultValuedAttr<F64Attr, "0.0">:$eps,
-    DefaultValuedAttr<Mcc_Activation, "::mcc::ir::ActivationKind::None">:$activation, UnitAttr:$gated), [Pure, AttrSizedOperandSegments]> {
-  let summary = "y = activation(norm(x) W^T + bias) + residual";
+    DefaultValuedAttr<Mcc_Activation, "::mcc::ir::ActivationKind::None">:$activation, UnitAttr:$gated, DefaultValuedAttr<F64Attr, "1.0">:$scale), [Pure, AttrSizedOperandSegments]> {
+  let summary = "y = scale * activation(norm(x) W^T + bias) + residual";
   let description = [{
     The unfused form has input, weight and bias only; fusion adds a norm before and an epilogue after.
-    `gated`: the weight holds gate and up rows interleaved (see mcc.weight), y = activation(gate) * up + residual.
+    `gated`: the weight holds gate and up rows interleaved (see mcc.weight), y = scale * activation(gate) * up + residual.
 
     (C1) input features are the weight's columns. (C2) result features are the weight's rows, half of them when gated.
     (C3) bias is an f32 vector of the weight's rows. (C4) residual has the result's type.
@@ -116,11 +135,11 @@ def Mcc_LinearOp : Mcc_Op<"linear", (ins Mcc_Activations:$input, Mcc_WeightType:
   let results = (outs Mcc_Activations:$result);
   let assemblyFormat = [{ $input `,` $weight (`bias` $bias^)? (`residual` $residual^)?
     (`norm` $normKind^ (`weight` $normWeight^)? (`bias` $normBias^)? `eps` $eps)?
-    (`gated` $gated^)? (`activation` $activation^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+    (`gated` $gated^)? (`activation` $activation^)? (`scale` $scale^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
   let hasVerifier = 1;
   // The unfused form; `bias` may be null.
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input, "::mlir::Value":$weight, "::mlir::Value":$bias), [{
-    build($_builder, $_state, type, input, weight, bias, {}, {}, {}, ::mcc::ir::NormKindAttr(), ::llvm::APFloat(0.0), ActivationKind::None, false, DeviceAttr());
+    build($_builder, $_state, type, input, weight, bias, {}, {}, {}, ::mcc::ir::NormKindAttr(), ::llvm::APFloat(0.0), ActivationKind::None, false, ::llvm::APFloat(1.0), DeviceAttr());
   }]>];
 }
 
@@ -153,21 +172,25 @@ def Mcc_CacheAppendOp : Mcc_Op<"cache_append", (ins Mcc_Activations:$input, Arg<
 }
 
 def Mcc_AttentionOp : Mcc_Op<"attention", (ins Mcc_Activations:$query, Arg<Mcc_CacheType, "", [MemRead]>:$keys, Arg<Mcc_CacheType, "", [MemRead]>:$values,
-    I64Attr:$heads, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$softcap), []> {
+    Optional<Mcc_WeightType>:$sinks, I64Attr:$heads, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<I64Attr, "0">:$chunk,
+    DefaultValuedAttr<F64Attr, "0.0">:$softcap, OptionalAttr<DenseF32ArrayAttr>:$slopes, UnitAttr:$roundedSlopes), []> {
   let summary = "causal grouped-query attention over the caches";
   let description = [{
     `softmax(scale * q k^T) v` over the positions up to the token's own, the last `window` of them where window > 0;
     scores pass through `softcap * tanh(s / softcap)` where softcap > 0. Head h reads kv head h / (heads / kv_heads).
+    `chunk`: a token sees its own chunk of positions only. `slopes` (ALiBi, one per head) times the key's position are added to
+    the scores, each factor and the product rounded to bfloat16 with `rounded`. `sinks` (f32 [heads]) are one more logit per softmax.
 
     (C1) heads divide by the caches' heads. (C2) query features are heads times the keys' head dimension.
     (C3) keys and values agree in heads and context. (C4) result features are heads times the values' head dimension.
+    (C5) there are as many slopes, and sinks, as heads.
     ```mlir
     %a = mcc.attention %q, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
     ```
   }];
   let results = (outs Mcc_Activations:$result);
-  let assemblyFormat = [{ $query `,` $keys `,` $values `heads` $heads `scale` $scale (`window` $window^)? (`softcap` $softcap^)? (`on` $device^)?
-    attr-dict `:` functional-type(operands, results) }];
+  let assemblyFormat = [{ $query `,` $keys `,` $values `heads` $heads `scale` $scale (`sinks` $sinks^)? (`window` $window^)? (`chunk` $chunk^)? (`softcap` $softcap^)?
+    (`slopes` $slopes^)? (`rounded` $roundedSlopes^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
   let hasVerifier = 1;
 }
 
@@ -193,6 +216,20 @@ def Mcc_AddOp : Mcc_Op<"add", (ins Mcc_Activations:$lhs, Mcc_Activations:$rhs), 
   let assemblyFormat = "$lhs `,` $rhs (`on` $device^)? attr-dict `:` type($lhs)";
 }
 
+def Mcc_ScaleOp : Mcc_Op<"scale", (ins Mcc_Activations:$input, F64Attr:$factor), [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "y = factor * x";
+  let description = [{ A factor of one folds away. }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `by` $factor (`on` $device^)? attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+
+def Mcc_ClampOp : Mcc_Op<"clamp", (ins Mcc_Activations:$input, F64Attr:$limit), [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "y = x within [-limit, limit]";
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `to` $limit (`on` $device^)? attr-dict `:` type($input)";
+}
+
 def Mcc_SliceOp : Mcc_Op<"slice", (ins Mcc_Activations:$input, I64Attr:$column), [Pure]> {
   let summary = "the features [column, column + n) of every token; a view, no copy";
   let description = [{
@@ -205,19 +242,6 @@ def Mcc_SliceOp : Mcc_Op<"slice", (ins Mcc_Activations:$input, I64Attr:$column),
   let assemblyFormat = "$input `at` $column (`on` $device^)? attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
-}
-
-def Mcc_ConcatOp : Mcc_Op<"concat", (ins Variadic<Mcc_Activations>:$inputs), [Pure]> {
-  let summary = "features side by side; producers write their part in place";
-  let description = [{
-    (C1) result features are the sum of the inputs' features.
-    ```mlir
-    %qkv = mcc.concat %q, %k, %v : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32> to tensor<?x128xf32>
-    ```
-  }];
-  let results = (outs Mcc_Activations:$result);
-  let assemblyFormat = "$inputs (`on` $device^)? attr-dict `:` type($inputs) `to` type($result)";
-  let hasVerifier = 1;
 }
 
 // Output --------------------------------------------------------------------------------------------------------
@@ -243,23 +267,23 @@ def Mcc_ArgmaxOp : Mcc_Op<"argmax", (ins Mcc_Activations:$input), [Pure]> {
 
 // Fused forms ---------------------------------------------------------------------------------------------------
 
-def Mcc_RopeCacheOp : Mcc_Op<"rope_cache", (ins Mcc_Activations:$input, Optional<Mcc_Activations>:$cosSin, Optional<Mcc_WeightType>:$queryNorm,
-    Optional<Mcc_WeightType>:$keyNorm, Arg<Mcc_CacheType, "", [MemWrite]>:$keys, Arg<Mcc_CacheType, "", [MemWrite]>:$values,
-    I64Attr:$heads, Mcc_RopePairing:$pairing, DefaultValuedAttr<F64Attr, "0.0">:$eps), [AttrSizedOperandSegments]> {
-  let summary = "q, k, v side by side: per-head norms, rotation, cache writes; gives q";
+def Mcc_RopeCacheOp : Mcc_Op<"rope_cache", (ins Mcc_Activations:$query, Mcc_Activations:$key, Mcc_Activations:$value, Optional<Mcc_Activations>:$cosSin,
+    Optional<Mcc_WeightType>:$queryNorm, Optional<Mcc_WeightType>:$keyNorm, Arg<Mcc_CacheType, "", [MemWrite]>:$keys, Arg<Mcc_CacheType, "", [MemWrite]>:$values,
+    I64Attr:$heads, Mcc_RopePairing:$pairing, DefaultValuedAttr<F64Attr, "0.0">:$eps), [AttrSizedOperandSegments, AllTypesMatch<["query", "result"]>]> {
+  let summary = "per-head norms and rotation of q and k, and the cache writes; gives q";
   let description = [{
-    Equivalent to slicing q, k and v, then mcc.norm (groups) and mcc.rope on q and k, then two mcc.cache_append.
-    Works in place: the input has no other user.
+    Equivalent to mcc.norm (groups) and mcc.rope on q and k, then two mcc.cache_append. q is changed in place: it has no other reader.
 
-    (C1) input features are (heads + kv heads) * key head dim + kv heads * value head dim. (C2) result features are heads * key head dim.
+    (C1) query features are heads times the keys' head dimension. (C2) key and value features are those of their caches.
+    (C3) norms are f32 vectors of the keys' head dimension.
     ```mlir
-    %q = mcc.rope_cache half %qkv, %kc, %vc heads 4 rotary(%r : tensor<?x16xf32>) : (tensor<?x128xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+    %q2 = mcc.rope_cache half %q, %k, %v into %kc, %vc heads 4 rotary(%r : tensor<?x16xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
     ```
   }];
-  let results = (outs Mcc_Activations:$query);
-  let assemblyFormat = [{ $pairing $input `,` $keys `,` $values `heads` $heads (`rotary` `(` $cosSin^ `:` type($cosSin) `)`)?
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $pairing $query `,` $key `,` $value `into` $keys `,` $values `heads` $heads (`rotary` `(` $cosSin^ `:` type($cosSin) `)`)?
     (`query_norm` `(` $queryNorm^ `:` type($queryNorm) `)`)? (`key_norm` `(` $keyNorm^ `:` type($keyNorm) `)`)? (`eps` $eps^)? (`on` $device^)?
-    attr-dict `:` `(` type($input) `,` type($keys) `,` type($values) `)` `->` type($query) }];
+    attr-dict `:` type($query) `,` type($key) `,` type($value) `,` type($keys) `,` type($values) }];
   let hasVerifier = 1;
 }
 

@@ -1,14 +1,13 @@
-// Folds what happens to q, k and v between projection and attention into one op that works in place.
+// Folds what happens to q and k between projection and attention into one op that works in place.
 //
-//   %q1 = mcc.norm rms %q groups h       ->  %qkv = mcc.concat %q, %k, %v
-//   %q2 = mcc.rope half %q1, %r              %q2  = mcc.rope_cache half %qkv, %kc, %vc rotary(%r) ...
-//   %k2 = mcc.rope half %k, %r               %a   = mcc.attention %q2, %kc, %vc
+//   %q1 = mcc.norm rms %q groups h       ->  %q2 = mcc.rope_cache half %q, %k, %v into %kc, %vc rotary(%r) ...
+//   %q2 = mcc.rope half %q1, %r              %a  = mcc.attention %q2, %kc, %vc
+//   %k2 = mcc.rope half %k, %r
 //   mcc.cache_append %k2 to %kc
 //   mcc.cache_append %v to %vc
 //   %a = mcc.attention %q2, %kc, %vc
 //
-// Where q, k and v (or two of them) are all of one value in slices, as join-projections makes them, the concat takes that
-// value, and with one input it is none.
+// q, k and v may be slices of one joined projection or values of their own.
 #include "dialects/Mcc/IR/MccOps.h"
 #include "dialects/Mcc/Transforms/Passes.h"
 
@@ -37,7 +36,7 @@ struct Chain {
     }
     auto norm = chain.source.getDefiningOp<NormOp>();
     if (norm && norm->hasOneUse() && norm.getKind() == NormKind::Rms && static_cast<int64_t>(norm.getGroups()) == heads && norm.getWeight() &&
-        !norm.getBias()) {
+        !norm.getBias() && !norm.getOwnWeights()) {
       chain.norm = norm;
       chain.source = norm.getInput();
     }
@@ -64,33 +63,6 @@ CacheAppendOp onlyAppend(Value cache) {
   return found;
 }
 
-// Returns how many of `parts`, from the first, are together all of one value that has no other reader; 0 where they are not.
-size_t wholeRun(ArrayRef<Value> parts) {
-  Value whole;
-  int64_t column = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    auto slice = parts[i].getDefiningOp<SliceOp>();
-    if (!slice || !slice->hasOneUse() || static_cast<int64_t>(slice.getColumn()) != column || (whole && slice.getInput() != whole))
-      return 0;
-    whole = slice.getInput();
-    column += features(parts[i].getType());
-    if (column == features(whole.getType()))
-      return static_cast<size_t>(std::distance(whole.user_begin(), whole.user_end())) == i + 1 ? i + 1 : 0;
-  }
-  return 0;
-}
-
-// Replaces slices that cover one value in order by that value.
-SmallVector<Value> collapseSlices(ArrayRef<Value> parts) {
-  SmallVector<Value> result;
-  while (!parts.empty()) {
-    size_t run = wholeRun(parts);
-    result.push_back(run ? Value(parts.front().getDefiningOp<SliceOp>().getInput()) : parts.front());
-    parts = parts.drop_front(std::max<size_t>(run, 1));
-  }
-  return result;
-}
-
 struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
   void runOnOperation() override {
     SmallVector<AttentionOp> attentions;
@@ -103,8 +75,11 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
     CacheAppendOp keys = onlyAppend(attention.getKeys()), values = onlyAppend(attention.getValues());
     if (!keys || !values || !attention.getQuery().hasOneUse())
       return;
+    // The op overwrites q, so nobody else may read it.
     int64_t heads = attention.getHeads(), keyHeads = attention.getKeys().getType().getHeads();
     Chain q = Chain::of(attention.getQuery(), heads), k = Chain::of(keys.getInput(), keyHeads);
+    if (!q.source.hasOneUse())
+      return;
     // Both rotate alike or neither does, and norms share their epsilon: what one op can say.
     if (bool(q.rope) != bool(k.rope) || (q.rope && (q.rope.getCosSin() != k.rope.getCosSin() || q.rope.getPairing() != k.rope.getPairing())))
       return;
@@ -115,28 +90,17 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
 
   void replace(AttentionOp attention, Chain q, Chain k, CacheAppendOp keys, CacheAppendOp values) {
     OpBuilder builder(attention);
-    SmallVector<Value> parts{q.source, k.source, values.getInput()}, inputs = collapseSlices(parts);
-    Value whole = inputs.front();
-    if (inputs.size() > 1) {
-      int64_t total = 0;
-      for (Value input : inputs)
-        total += features(input.getType());
-      whole = ConcatOp::create(builder, attention.getLoc(), activationsType(&getContext(), total), inputs, DeviceAttr());
-    }
     Value cosSin = q.rope ? Value(q.rope.getCosSin()) : Value();
     RopePairing pairing = q.rope ? q.rope.getPairing() : RopePairing::Half;
     APFloat eps = q.norm ? q.norm.getEps() : k.norm ? k.norm.getEps() : APFloat(0.0);
-    auto fused = RopeCacheOp::create(builder, attention.getLoc(), attention.getQuery().getType(), whole, cosSin, q.norm ? q.norm.getWeight() : Value(),
+    auto fused = RopeCacheOp::create(builder, attention.getLoc(), q.source.getType(), q.source, k.source, values.getInput(), cosSin, q.norm ? q.norm.getWeight() : Value(),
                                      k.norm ? k.norm.getWeight() : Value(), attention.getKeys(), attention.getValues(), attention.getHeads(), pairing, eps,
                                      DeviceAttr());
-    attention.getQueryMutable().assign(fused.getQuery());
+    attention.getQueryMutable().assign(fused.getResult());
     keys.erase();
     values.erase();
     q.erase();
     k.erase();
-    for (Value part : parts)
-      if (auto slice = part.getDefiningOp<SliceOp>(); slice && slice->use_empty())
-        slice.erase();
   }
 };
 

@@ -1,9 +1,10 @@
 // Moves element-wise work after a linear into its epilogue.
 //
 //   %y = mcc.activate gelu_tanh %l   ->  mcc.linear ... activation gelu_tanh
+//   %y = mcc.scale %l by 0.5         ->  mcc.linear ... scale 0.5
 //   %y = mcc.add %l, %r              ->  mcc.linear ... residual %r
 //
-// The epilogue applies bias, activation or gate, then residual; so a residual ends the chain.
+// The epilogue applies bias, activation or gate, scale, then residual; so a residual ends the chain.
 #include "dialects/Mcc/IR/MccOps.h"
 #include "dialects/Mcc/Transforms/Passes.h"
 
@@ -27,11 +28,19 @@ struct FuseEpiloguePass : impl::FuseEpiloguePassBase<FuseEpiloguePass> {
   void runOnOperation() override {
     getOperation().walk([&](ActivateOp activate) {
       LinearOp linear = openLinear(activate.getInput());
-      if (!linear || linear.getGated() || linear.getActivation() != ActivationKind::None)
+      if (!linear || linear.getGated() || linear.getActivation() != ActivationKind::None || !linear.getScale().isExactlyValue(1.0))
         return;
       linear.setActivation(activate.getActivation());
       activate.replaceAllUsesWith(linear.getResult());
       activate.erase();
+    });
+    getOperation().walk([&](ScaleOp scale) {
+      LinearOp linear = openLinear(scale.getInput());
+      if (!linear)
+        return;
+      linear.setScaleAttr(FloatAttr::get(scale.getFactorAttr().getType(), linear.getScale() * scale.getFactor()));
+      scale.replaceAllUsesWith(linear.getResult());
+      scale.erase();
     });
     getOperation().walk([&](AddOp add) {
       if (!fuseResidual(add, add.getLhs(), add.getRhs()))

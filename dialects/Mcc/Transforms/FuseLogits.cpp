@@ -24,7 +24,7 @@ struct FuseLogitsPass : impl::FuseLogitsPassBase<FuseLogitsPass> {
     Value logits = argmax.getInput();
     auto scaling = logits.getDefiningOp<ScaleLogitsOp>();
     auto head = (scaling ? Value(scaling.getInput()) : logits).getDefiningOp<LinearOp>();
-    if (!head || head.getResidual() || head.getGated() || head.getActivation() != ActivationKind::None)
+    if (!head || head.getResidual() || head.getGated() || !head.getScale().isExactlyValue(1.0) || head.getActivation() != ActivationKind::None)
       return;
     auto last = head.getInput().getDefiningOp<LastRowOp>();
     if (!last)

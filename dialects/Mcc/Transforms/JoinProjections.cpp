@@ -27,6 +27,7 @@ namespace {
 // Returns whether `linear` is still input, weight and bias only, over a weight that nobody else reads.
 bool isPlain(LinearOp linear) {
   return linear && !linear.getNormKind() && !linear.getResidual() && !linear.getGated() && linear.getActivation() == ActivationKind::None &&
+         linear.getScale().isExactlyValue(1.0) &&
          linear.getWeight().hasOneUse() && linear.getWeight().getDefiningOp<WeightOp>();
 }
 
@@ -78,15 +79,17 @@ struct JoinProjectionsPass : impl::JoinProjectionsPassBase<JoinProjectionsPass> 
     eraseAll({gate, left, right});
   }
 
-  // Joins the remaining linears of each input, neighbours only: q, k and v must keep their order side by side.
+  // Joins the remaining linears of each input that have one format.
   void joinByInput() {
     llvm::MapVector<Value, SmallVector<SmallVector<LinearOp>>> groups;
     getOperation().walk([&](LinearOp linear) {
-      if (!isPlain(linear))
+      // An activation of its own is worth more as an epilogue than a wider launch.
+      if (!isPlain(linear) || llvm::any_of(linear->getUsers(), llvm::IsaPred<ActivateOp>))
         return;
       SmallVector<SmallVector<LinearOp>> &runs = groups[linear.getInput()];
-      if (!runs.empty() && joinable(runs.back().front(), linear))
-        runs.back().push_back(linear);
+      auto run = llvm::find_if(runs, [&](ArrayRef<LinearOp> other) { return joinable(other.front(), linear); });
+      if (run != runs.end())
+        run->push_back(linear);
       else
         runs.push_back({linear});
     });

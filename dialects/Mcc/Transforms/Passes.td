@@ -27,9 +27,8 @@ def FuseCacheWritePass : Pass<"mcc-fuse-cache-write", "::mlir::func::FuncOp"> {
   let description = [{
     ```
     %q2 = rope(norm(%q)); append rope(norm(%k)) to %kc; append %v to %vc; attention %q2
-      ->  %qkv = concat %q, %k, %v ; %q2 = rope_cache %qkv ; attention %q2
+      ->  %q2 = rope_cache %q, %k, %v into %kc, %vc ; attention %q2
     ```
-    A concat of slices that cover one value in order is that value.
   }];
   let dependentDialects = ["::mcc::ir::MccDialect"];
 }
@@ -41,7 +40,7 @@ def FuseNormPass : Pass<"mcc-fuse-norm", "::mlir::func::FuncOp"> {
 }
 
 def FuseEpiloguePass : Pass<"mcc-fuse-epilogue", "::mlir::func::FuncOp"> {
-  let summary = "moves activations and residual additions into the linear before them";
+  let summary = "moves activations, scales and residual additions into the linear before them";
   let description = [{ `add(linear(x), r)` -> `linear(x) residual r`; `activate(linear(x))` -> `linear(x) activation`. }];
   let dependentDialects = ["::mcc::ir::MccDialect"];
 }
@@ -54,7 +53,7 @@ def FuseLogitsPass : Pass<"mcc-fuse-logits", "::mlir::func::FuncOp"> {
 
 def VerifyFusedPass : Pass<"mcc-verify-fused", "::mlir::func::FuncOp"> {
   let summary = "ends the fused phase: no op is left that only fusion lowers";
-  let description = [{ Illegal after fusion: rope, cache_append, last_row, scale_logits, argmax, norms by groups. }];
+  let description = [{ Illegal after fusion: rope, cache_append, last_row, scale_logits, argmax. }];
 }
 
 // Placement -----------------------------------------------------------------------------------------------------

@@ -44,8 +44,7 @@ struct VerifyPlacedPass : impl::VerifyPlacedPassBase<VerifyPlacedPass> {
 struct VerifyFusedPass : impl::VerifyFusedPassBase<VerifyFusedPass> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk([](Operation *op) {
-      auto norm = dyn_cast<NormOp>(op);
-      if (!isa<RopeOp, CacheAppendOp, LastRowOp, ScaleLogitsOp, ArgmaxOp>(op) && !(norm && norm.getGroups() != 1))
+      if (!isa<RopeOp, CacheAppendOp, LastRowOp, ScaleLogitsOp, ArgmaxOp>(op))
         return WalkResult::advance();
       op->emitOpError("is left over after fusion; the kernels run it only as part of rope_cache or logits");
       return WalkResult::interrupt();

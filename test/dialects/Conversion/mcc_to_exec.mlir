@@ -1,16 +1,17 @@
 // RUN: mcc-opt %s -convert-mcc-to-exec=chunk=16 | FileCheck %s
 
-// A residual that dies is overwritten in place; the parts of a concat are written where they belong.
+// A residual that dies is overwritten in place; slices are views; q stays where it was projected.
 // CHECK:         exec.program @step context 512 chunk 16 vocabulary 192
 // CHECK:           %[[NONE:.*]] = exec.none
 // CHECK:           %[[X:.*]] = exec.buffer bytes 4096
 // CHECK:           exec.launch embed<bf16>(%{{.*}}, %[[X]])
-// CHECK:           %[[QKV:.*]] = exec.buffer bytes 8192
-// CHECK:           exec.launch linear<f32>(%[[X]], %{{.*}}, %[[NONE]], %[[NONE]], %[[NONE]], %[[NONE]], %[[NONE]], %[[QKV]]) ints(rows = 96, cols = 64, x_stride = 64, y_stride = 128
-// CHECK:           %[[V:.*]] = exec.view %[[QKV]] at 384
-// CHECK:           exec.launch linear<q8_0>(%[[X]], {{.*}}%[[V]]) ints(rows = 32, cols = 64, x_stride = 64, y_stride = 128
-// CHECK:           exec.launch rope_cache(%[[QKV]]
-// CHECK:           exec.launch attention(%[[QKV]], %{{.*}}, %{{.*}}, %[[A:.*]]) ints(heads = 4, kv_heads = 2, head_dim = 16, q_stride = 128, y_stride = 64
+// CHECK:           %[[QK:.*]] = exec.buffer bytes 6144
+// CHECK:           exec.launch linear<f32>(%[[X]], %{{.*}}, %[[NONE]], %[[NONE]], %[[NONE]], %[[NONE]], %[[NONE]], %[[QK]]) ints(rows = 96, cols = 64, x_stride = 64, y_stride = 96
+// CHECK:           %[[V:.*]] = exec.buffer bytes 2048
+// CHECK:           exec.launch linear<q8_0>(%[[X]], {{.*}}%[[V]]) ints(rows = 32
+// CHECK:           %[[K:.*]] = exec.view %[[QK]] at 256
+// CHECK:           exec.launch rope_cache(%[[QK]], %[[K]], %[[V]], {{.*}} q_stride = 96, k_stride = 96, v_stride = 32
+// CHECK:           exec.launch attention(%[[QK]], %{{.*}}, %{{.*}}, %[[NONE]], %[[NONE]], %[[A:.*]]) ints(heads = 4, kv_heads = 2, head_dim = 16, q_stride = 96, y_stride = 64
 // CHECK:           exec.launch linear<f32>(%[[A]], %{{.*}}, %[[NONE]], %[[X]], %[[NONE]], %[[NONE]], %[[NONE]], %[[X]])
 // CHECK:           exec.launch logits<bf16>(%[[X]]
 // CHECK:           exec.launch argmax
@@ -25,9 +26,10 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %x = mcc.embed %tokens, %table on cpu : (tensor<?xi32>, !mcc.weight<192x64xbf16>) -> tensor<?x64xf32>
   %qk = mcc.linear %x, %wqk on cpu : (tensor<?x64xf32>, !mcc.weight<96x64xf32>) -> tensor<?x96xf32>
   %v = mcc.linear %x, %wv on cpu : (tensor<?x64xf32>, !mcc.weight<32x64xq8_0>) -> tensor<?x32xf32>
-  %qkv = mcc.concat %qk, %v on cpu : tensor<?x96xf32>, tensor<?x32xf32> to tensor<?x128xf32>
-  %q = mcc.rope_cache half %qkv, %kc, %vc heads 4 on cpu : (tensor<?x128xf32>, <2x512x16>, <2x512x16>) -> tensor<?x64xf32>
-  %a = mcc.attention %q, %kc, %vc heads 4 scale 0.25 on cpu : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  %q = mcc.slice %qk at 0 on cpu : tensor<?x96xf32> to tensor<?x64xf32>
+  %k = mcc.slice %qk at 64 on cpu : tensor<?x96xf32> to tensor<?x32xf32>
+  %q2 = mcc.rope_cache half %q, %k, %v into %kc, %vc heads 4 on cpu : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
+  %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 on cpu : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
   %y = mcc.linear %a, %wo residual %x on cpu : (tensor<?x64xf32>, !mcc.weight<64x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   %token, %logits = mcc.logits %y, %table on cpu : (tensor<?x64xf32>, !mcc.weight<192x64xbf16>) -> (tensor<1xi32>, tensor<1x192xf32>)
   return %token, %logits : tensor<1xi32>, tensor<1x192xf32>

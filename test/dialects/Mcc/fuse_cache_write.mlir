@@ -1,11 +1,13 @@
 // RUN: mcc-opt %s -pass-pipeline='builtin.module(func.func(mcc-fuse-cache-write))' | FileCheck %s
 
-// q, k and v that are slices of one value: the op works on that value, in place.
+// Slices of one joined projection: q is changed where it is.
 // CHECK-LABEL: func.func @slices
 // CHECK-SAME:    (%[[QKV:.*]]: tensor<?x128xf32>, %[[R:.*]]: tensor<?x16xf32>)
-// CHECK:         %[[Q:.*]] = mcc.rope_cache half %[[QKV]], %[[K:.*]], %[[V:.*]] heads 4 rotary(%[[R]] : tensor<?x16xf32>)
-// CHECK:         mcc.attention %[[Q]], %[[K]], %[[V]]
-// CHECK-NOT:     mcc.slice
+// CHECK:         %[[Q:.*]] = mcc.slice %[[QKV]] at 0
+// CHECK:         %[[K:.*]] = mcc.slice %[[QKV]] at 64
+// CHECK:         %[[V:.*]] = mcc.slice %[[QKV]] at 96
+// CHECK:         %[[Q2:.*]] = mcc.rope_cache half %[[Q]], %[[K]], %[[V]] into %[[KC:.*]], %[[VC:.*]] heads 4 rotary(%[[R]] : tensor<?x16xf32>)
+// CHECK:         mcc.attention %[[Q2]], %[[KC]], %[[VC]]
 // CHECK-NOT:     mcc.cache_append
 func.func @slices(%qkv: tensor<?x128xf32>, %r: tensor<?x16xf32>) -> tensor<?x64xf32> {
   %q = mcc.slice %qkv at 0 : tensor<?x128xf32> to tensor<?x64xf32>
@@ -21,10 +23,9 @@ func.func @slices(%qkv: tensor<?x128xf32>, %r: tensor<?x16xf32>) -> tensor<?x64x
   return %a : tensor<?x64xf32>
 }
 
-// Separate values are put side by side; per-head norms go along; no rotation is fine.
+// Values of their own; per-head norms go along; no rotation is fine.
 // CHECK-LABEL: func.func @separate
-// CHECK:         %[[QKV:.*]] = mcc.concat
-// CHECK:         mcc.rope_cache half %[[QKV]], %{{.*}}, %{{.*}} heads 4 query_norm(%{{.*}} : !mcc.weight<16xf32>) key_norm(%{{.*}} : !mcc.weight<16xf32>) eps
+// CHECK:         mcc.rope_cache half %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}, %{{.*}} heads 4 query_norm(%{{.*}} : !mcc.weight<16xf32>) key_norm(%{{.*}} : !mcc.weight<16xf32>) eps
 // CHECK-NOT:     mcc.norm
 func.func @separate(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>) -> tensor<?x64xf32> {
   %wq = mcc.weight ["qn"] : <16xf32>
@@ -39,19 +40,18 @@ func.func @separate(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32x
   return %a : tensor<?x64xf32>
 }
 
-// q and k joined, v of another format: the joined value goes into the concat whole, so that its linear can write in place.
-// CHECK-LABEL: func.func @partly_joined
-// CHECK-SAME:    (%[[QK:.*]]: tensor<?x96xf32>, %[[V:.*]]: tensor<?x32xf32>)
-// CHECK:         mcc.concat %[[QK]], %[[V]]
-func.func @partly_joined(%qk: tensor<?x96xf32>, %v: tensor<?x32xf32>) -> tensor<?x64xf32> {
-  %q = mcc.slice %qk at 0 : tensor<?x96xf32> to tensor<?x64xf32>
-  %k = mcc.slice %qk at 64 : tensor<?x96xf32> to tensor<?x32xf32>
+// A query that something else reads must stay as it is.
+// CHECK-LABEL: func.func @query_read_twice
+// CHECK-NOT:     mcc.rope_cache
+func.func @query_read_twice(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %r: tensor<?x16xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  %q2 = mcc.rope half %q, %r heads 4 : tensor<?x64xf32>, tensor<?x16xf32>
+  %k2 = mcc.rope half %k, %r heads 2 : tensor<?x32xf32>, tensor<?x16xf32>
   %kc = mcc.cache "k" : <2x512x16>
   %vc = mcc.cache "v" : <2x512x16>
-  mcc.cache_append %k to %kc : tensor<?x32xf32>, <2x512x16>
-  mcc.cache_append %v to %vc : tensor<?x32xf32>, <2x512x16>
-  %a = mcc.attention %q, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
-  return %a : tensor<?x64xf32>
+  mcc.cache_append %k2 to %kc : tensor<?x32xf32>, <2x512x16>
+  mcc.cache_append %k to %vc : tensor<?x32xf32>, <2x512x16>
+  %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  return %a, %q : tensor<?x64xf32>, tensor<?x64xf32>
 }
 
 // One op cannot rotate q and k by different tables.

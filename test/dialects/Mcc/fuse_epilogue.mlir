@@ -1,15 +1,16 @@
 // RUN: mcc-opt %s -pass-pipeline='builtin.module(func.func(mcc-fuse-epilogue))' | FileCheck %s
 
-// Activation first, residual last.
+// Activation first, then scale, residual last.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME:    (%[[X:.*]]: tensor<?x64xf32>
-// CHECK:         mcc.linear %[[X]], %{{.*}} residual %[[X]] activation gelu_erf
+// CHECK:         mcc.linear %[[X]], %{{.*}} residual %[[X]] activation gelu_erf scale 5.000000e-01
 // CHECK-NOT:     mcc.add
 func.func @chain(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %w = mcc.weight ["w"] : <64x64xf32>
   %y = mcc.linear %x, %w : (tensor<?x64xf32>, !mcc.weight<64x64xf32>) -> tensor<?x64xf32>
   %a = mcc.activate gelu_erf %y : tensor<?x64xf32>
-  %s = mcc.add %x, %a : tensor<?x64xf32>
+  %h = mcc.scale %a by 0.5 : tensor<?x64xf32>
+  %s = mcc.add %x, %h : tensor<?x64xf32>
   return %s : tensor<?x64xf32>
 }
 

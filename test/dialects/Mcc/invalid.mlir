@@ -195,27 +195,47 @@ func.func @slice_c1(%x: tensor<?x64xf32>) {
 
 // -----
 
-func.func @concat_c1(%x: tensor<?x64xf32>) {
-  // expected-error @+1 {{result has 96 features; the inputs have 128}}
-  %y = mcc.concat %x, %x : tensor<?x64xf32>, tensor<?x64xf32> to tensor<?x96xf32>
+func.func @rope_cache_c1(%q: tensor<?x32xf32>, %k: tensor<?x32xf32>) {
+  %c = mcc.cache "k" : <2x512x16>
+  // expected-error @+1 {{query has 32 features; 4 heads of 16 are wanted}}
+  %y = mcc.rope_cache half %q, %k, %k into %c, %c heads 4 : tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
   return
 }
 
 // -----
 
-func.func @rope_cache_c1(%x: tensor<?x96xf32>) {
+func.func @rope_cache_c2(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x48xf32>) {
   %c = mcc.cache "k" : <2x512x16>
-  // expected-error @+1 {{input has 96 features; q, k and v have 128}}
-  %y = mcc.rope_cache half %x, %c, %c heads 4 : (tensor<?x96xf32>, <2x512x16>, <2x512x16>) -> tensor<?x64xf32>
+  // expected-error @+1 {{value has 48 features; the cache takes 32}}
+  %y = mcc.rope_cache half %q, %k, %v into %c, %c heads 4 : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x48xf32>, <2x512x16>, <2x512x16>
   return
 }
 
 // -----
 
-func.func @rope_cache_c2(%x: tensor<?x128xf32>) {
+func.func @rope_cache_c3(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>) {
   %c = mcc.cache "k" : <2x512x16>
-  // expected-error @+1 {{result has 32 features; q has 64}}
-  %y = mcc.rope_cache half %x, %c, %c heads 4 : (tensor<?x128xf32>, <2x512x16>, <2x512x16>) -> tensor<?x32xf32>
+  %w = mcc.weight ["n"] : <64xf32>
+  // expected-error @+1 {{query norm has type '!mcc.weight<64xf32>'; an f32 vector of 16 is wanted}}
+  %y = mcc.rope_cache half %q, %k, %k into %c, %c heads 4 query_norm(%w : !mcc.weight<64xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<?x64xf32>) {
+  %c = mcc.cache "k" : <2x512x16>
+  // expected-error @+1 {{has 2 slopes; there are 4 heads}}
+  %a = mcc.attention %q, %c, %c heads 4 scale 1.0 slopes [0.5, 0.25] : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @positions_c1(%x: tensor<?x64xf32>) {
+  %w = mcc.weight ["p"] : <512x32xf32>
+  // expected-error @+1 {{weight has 32 columns; the input has 64 features}}
+  %y = mcc.positions %x, %w : tensor<?x64xf32>, <512x32xf32>
   return
 }
 

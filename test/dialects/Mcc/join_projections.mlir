@@ -29,10 +29,11 @@ func.func @formats_differ(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x3
   return %q, %k : tensor<?x64xf32>, tensor<?x32xf32>
 }
 
-// Joined values must neighbour each other where attention wants q, k, v side by side: q and v do not join over k.
+// What has another format stays apart; the others join over it.
 // CHECK-LABEL: func.func @not_neighbours
-// CHECK-COUNT-3: mcc.linear
-// CHECK-NOT:     mcc.slice
+// CHECK:         mcc.weight ["q", "v"] : <96x64xq4_0>
+// CHECK-COUNT-2: mcc.linear
+// CHECK-NOT:     mcc.linear
 func.func @not_neighbours(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>) {
   %wq = mcc.weight ["q"] : <64x64xq4_0>
   %wk = mcc.weight ["k"] : <32x64xq8_0>
@@ -41,6 +42,18 @@ func.func @not_neighbours(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x3
   %k = mcc.linear %x, %wk : (tensor<?x64xf32>, !mcc.weight<32x64xq8_0>) -> tensor<?x32xf32>
   %v = mcc.linear %x, %wv : (tensor<?x64xf32>, !mcc.weight<32x64xq4_0>) -> tensor<?x32xf32>
   return %q, %k, %v : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// An activation of its own is worth more as an epilogue than a wider launch.
+// CHECK-LABEL: func.func @activated
+// CHECK-NOT:     mcc.slice
+func.func @activated(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x32xf32>) {
+  %wq = mcc.weight ["q"] : <64x64xf32>
+  %wk = mcc.weight ["up"] : <32x64xf32>
+  %q = mcc.linear %x, %wq : (tensor<?x64xf32>, !mcc.weight<64x64xf32>) -> tensor<?x64xf32>
+  %u = mcc.linear %x, %wk : (tensor<?x64xf32>, !mcc.weight<32x64xf32>) -> tensor<?x32xf32>
+  %a = mcc.activate relu %u : tensor<?x32xf32>
+  return %q, %a : tensor<?x64xf32>, tensor<?x32xf32>
 }
 
 // A weight that two ops read is stored once, in its own order.

@@ -30,12 +30,25 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %vc = mcc.cache "layers.0.v" : <2x512x16>
   // CHECK: mcc.cache_append
   mcc.cache_append %k to %kc : tensor<?x32xf32>, <2x512x16>
-  // CHECK: mcc.concat
-  %qkv = mcc.concat %qr, %k, %k : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32> to tensor<?x128xf32>
-  // CHECK: mcc.rope_cache half %{{.*}}, %{{.*}}, %{{.*}} heads 4 rotary(%{{.*}} : tensor<?x4xf32>)
-  %q2 = mcc.rope_cache half %qkv, %kc, %vc heads 4 rotary(%r : tensor<?x4xf32>) : (tensor<?x128xf32>, <2x512x16>, <2x512x16>) -> tensor<?x64xf32>
+  // CHECK: mcc.rope_cache half %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}, %{{.*}} heads 4 rotary(%{{.*}} : tensor<?x4xf32>)
+  %q2 = mcc.rope_cache half %qr, %k, %k into %kc, %vc heads 4 rotary(%r : tensor<?x4xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
   // CHECK: mcc.attention %{{.*}} heads 4 scale 2.500000e-01 window 16 softcap 3.000000e+01
   %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 window 16 softcap 30.0 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  %sink = mcc.weight ["sinks"] : <4xf32>
+  // CHECK: mcc.attention %{{.*}} heads 4 scale 2.500000e-01 sinks %{{.*}} chunk 64 slopes [5.000000e-01, 2.500000e-01, 1.250000e-01, 6.250000e-02] rounded
+  %b = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 sinks %sink chunk 64 slopes [0.5, 0.25, 0.125, 0.0625] rounded : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>, !mcc.weight<4xf32>) -> tensor<?x64xf32>
+  // CHECK: mcc.weight [#mcc.source<"c_attn", first 64, rows 32, stride 0, groups 1, transposed true, slab -1>] : <32x64xf32>
+  %part = mcc.weight [#mcc.source<"c_attn", first 64, rows 32, stride 0, groups 1, transposed true, slab -1>] : <32x64xf32>
+  // CHECK: mcc.positions %{{.*}}, %{{.*}} offset 2
+  %pos = mcc.positions %b, %table offset 2 : tensor<?x64xf32>, <192x64xbf16>
+  // CHECK: mcc.scale %{{.*}} by 2.000000e+00
+  %doubled = mcc.scale %pos by 2.0 : tensor<?x64xf32>
+  // CHECK: mcc.clamp %{{.*}} to 8.000000e+00
+  %clamped = mcc.clamp %doubled to 8.0 : tensor<?x64xf32>
+  // CHECK: mcc.norm rms %{{.*}} weight(%{{.*}} : !mcc.weight<64xf32>) eps 1.000000e-05 groups 4 own_weights
+  %own = mcc.norm rms %clamped weight(%gain : !mcc.weight<64xf32>) eps 1.0e-5 groups 4 own_weights : tensor<?x64xf32>
+  // CHECK: mcc.linear %{{.*}}, %{{.*}} scale 5.000000e-01
+  %half = mcc.linear %own, %wq scale 0.5 : (tensor<?x64xf32>, !mcc.weight<64x64xq4_0>) -> tensor<?x64xf32>
   // CHECK: mcc.linear %{{.*}}, %{{.*}} norm rms weight %{{.*}} eps 1.000000e-05 gated activation silu
   %g = mcc.linear %a, %wgu norm rms weight %gain eps 1.0e-5 gated activation silu : (tensor<?x64xf32>, !mcc.weight<192x64xf32>, !mcc.weight<64xf32>) -> tensor<?x96xf32>
   // CHECK: mcc.linear %{{.*}}, %{{.*}} residual %{{.*}}

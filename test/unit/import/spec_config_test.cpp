@@ -246,6 +246,9 @@ TEST_CASE("keys that nobody reads: harmless, features of others, misspelt, and n
   CHECK(with("\"pretraining_tp\": 1") == "");
   CHECK(with("\"my_note\": \"hello\"") == "");
   CHECK(with("\"sliding_window\": null") == "");
+  CHECK(with("\"residual_multiplier\": 1.0") == "");
+  CHECK(with("\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\"]") == "");
+  CHECK(with("\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\"]") != "");
   CHECK(with("\"attn_logit_softcapping\": 50.0") ==
         "config.json:20:29: error: field 'attn_logit_softcapping' is 50.0; models of type 'llama' have no such thing");
   CHECK(with("\"sliding_window\": 4096")

@@ -74,7 +74,7 @@ llvm::Expected<ModelSpec> read(const ModelFile &file) {
   llvm::Expected<ModelSpec> spec = readGgufSpec(**checkpoint);
   if (spec)
     if (llvm::Error error = checkTensors(**checkpoint, requiredTensors(*spec), spec->tiedHead))
-      return std::move(error);
+      return error;
   return spec;
 }
 

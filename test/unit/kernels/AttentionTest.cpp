@@ -2,10 +2,12 @@
 #include "Harness.h"
 
 #include "kernels/cpu/Sizes.h"
+#include "kernels/cpu/VectorMath.h"
 #include "kernels/reference/Reference.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mcc;
@@ -18,8 +20,13 @@ struct Shape {
   int64_t heads = 4, kvHeads = 2, headDim = 24, pairs = 12, pairing = 0, window = 0, context = 150;
   float scale = 0.2f, softcap = 0.0f;
   bool norms = false, rotated = true;
+  int64_t chunk = 0;
+  bool slopes = false, slopesRounded = false, sinks = false;
+  bool separate = false; // k and v in buffers of their own instead of columns behind q
   int64_t columns() const { return (heads + 2 * kvHeads) * headDim; }
   int64_t stride() const { return columns() + 7; }
+  int64_t keyStride() const { return separate ? kvHeads * headDim + 3 : stride(); }
+  int64_t valueStride() const { return separate ? kvHeads * headDim + 1 : stride(); }
   int64_t kColumn() const { return heads * headDim; }
   int64_t vColumn() const { return (heads + kvHeads) * headDim; }
 };
@@ -28,7 +35,7 @@ struct Shape {
 struct Layer {
   Shape shape;
   int64_t tokens;
-  std::vector<float> qkv, frequencies, qNorm, kNorm;
+  std::vector<float> qkv, frequencies, qNorm, kNorm, slopes, sinks;
 
   Layer(const Shape &shape, int64_t tokens) : shape(shape), tokens(tokens) {
     Random random(static_cast<uint64_t>(tokens + shape.headDim));
@@ -37,6 +44,8 @@ struct Layer {
       frequencies.push_back(std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(shape.pairs)));
     qNorm = random.floats(shape.headDim);
     kNorm = random.floats(shape.headDim);
+    slopes = random.floats(shape.heads, 0.1f);
+    sinks = random.floats(shape.heads, 3.0f);
   }
 };
 
@@ -71,12 +80,23 @@ std::vector<float> runReference(const Layer &layer) {
         values[static_cast<size_t>(j * s.headDim + d)] = qkv[static_cast<size_t>(j * s.stride() + s.vColumn() + kv * s.headDim + d)];
       }
     for (int64_t t = 0; t < layer.tokens; ++t) {
-      const int64_t first = s.window > 0 ? std::max<int64_t>(0, t - s.window + 1) : 0;
-      reference::attend({qkv.data() + t * s.stride() + head * s.headDim, keys.data(), values.data(), s.headDim, first, t, s.scale, s.softcap},
+      const int64_t first = reference::firstPosition(t, s.window, s.chunk);
+      const float slope = s.slopes ? layer.slopes[static_cast<size_t>(head)] : 0.0f;
+      const float *sink = s.sinks ? &layer.sinks[static_cast<size_t>(head)] : nullptr;
+      reference::attend({qkv.data() + t * s.stride() + head * s.headDim, keys.data(), values.data(), s.headDim, first, t, s.scale, s.softcap,
+                         slope, s.slopesRounded, sink},
                         y.data() + (t * s.heads + head) * s.headDim);
     }
   }
   return y;
+}
+
+// `width` columns of qkv from `column` on, as rows of `stride`.
+std::vector<float> columnsOf(const Layer &layer, int64_t column, int64_t width, int64_t stride) {
+  std::vector<float> result(static_cast<size_t>(layer.tokens * stride), NAN);
+  for (int64_t t = 0; t < layer.tokens; ++t)
+    std::copy_n(layer.qkv.data() + t * layer.shape.stride() + column, width, result.data() + t * stride);
+  return result;
 }
 
 // The kernels, `chunk` tokens to a step, over caches that hold NaN wherever nothing has been written.
@@ -86,20 +106,29 @@ std::vector<float> runKernels(const Layer &layer, int64_t chunk, int64_t threads
   std::vector<float> vCache(static_cast<size_t>(cpu::valueCacheBytes(s.kvHeads, s.headDim, s.context) / 4), NAN);
   std::vector<float> qkv = layer.qkv, y(static_cast<size_t>(layer.tokens * s.heads * s.headDim));
   std::vector<float> cosSin(static_cast<size_t>(cpu::cosSinBytes(chunk, s.pairs) / 4));
+  const std::vector<float> keys = columnsOf(layer, s.kColumn(), s.kvHeads * s.headDim, s.keyStride());
+  const std::vector<float> values = columnsOf(layer, s.vColumn(), s.kvHeads * s.headDim, s.valueStride());
   for (int64_t at = 0; at < layer.tokens; at += chunk) {
     const int64_t tokens = std::min(chunk, layer.tokens - at);
     float *rows = qkv.data() + at * s.stride();
+    const float *k = s.separate ? keys.data() + at * s.keyStride() : rows + s.kColumn();
+    const float *v = s.separate ? values.data() + at * s.valueStride() : rows + s.vColumn();
     runStep(threads, tokens, at, cpu::attentionScratchBytes(s.headDim), [&](const MccStep *step) {
       mcc_cpu_rotary(step, tokens, layer.frequencies.data(), cosSin.data(), s.pairs, 1.0f);
       mccrt_barrier(step);
-      mcc_cpu_rope_cache(step, tokens, rows, s.rotated ? cosSin.data() : nullptr, s.norms ? layer.qNorm.data() : nullptr,
+      mcc_cpu_rope_cache(step, tokens, rows, k, v, s.rotated ? cosSin.data() : nullptr, s.norms ? layer.qNorm.data() : nullptr,
                          s.norms ? layer.kNorm.data() : nullptr, kCache.data(), vCache.data(), s.heads, s.kvHeads, s.headDim,
-                         s.pairs, s.pairing, s.stride(), 0, s.kColumn(), s.vColumn(), s.context, kEps);
+                         s.pairs, s.pairing, s.stride(), s.keyStride(), s.valueStride(), s.context, kEps);
       mccrt_barrier(step);
-      mcc_cpu_attention(step, tokens, rows, kCache.data(), vCache.data(), y.data() + at * s.heads * s.headDim, s.heads,
-                        s.kvHeads, s.headDim, s.stride(), s.heads * s.headDim, s.window, s.context, s.scale, s.softcap);
+      mcc_cpu_attention(step, tokens, rows, kCache.data(), vCache.data(), s.slopes ? layer.slopes.data() : nullptr,
+                        s.sinks ? layer.sinks.data() : nullptr, y.data() + at * s.heads * s.headDim, s.heads, s.kvHeads,
+                        s.headDim, s.stride(), s.heads * s.headDim, s.window, s.chunk, s.slopesRounded, s.context, s.scale,
+                        s.softcap);
     });
   }
+  for (int64_t t = 0; t < layer.tokens; ++t) // k and v are only read
+    for (int64_t i = s.kColumn(); i < s.stride(); ++i)
+      REQUIRE(qkv[static_cast<size_t>(t * s.stride() + i)] == layer.qkv[static_cast<size_t>(t * s.stride() + i)]);
   return y;
 }
 
@@ -139,6 +168,75 @@ TEST_CASE("a window is exact to one position, also across chunks of keys") {
   }
 }
 
+TEST_CASE("a query sees its own chunk of positions only, alone and within a window") {
+  for (int64_t chunk : {1, 2, 15, 16, 17, 63, 64, 65, 100, 149, 500})
+    for (int64_t window : {0, 20, 64}) {
+      CAPTURE(chunk);
+      CAPTURE(window);
+      Shape shape;
+      shape.chunk = chunk;
+      shape.window = window;
+      check(shape, 150);
+    }
+}
+
+TEST_CASE("slopes add to the scores by position, after the cap; rounded ones as bfloat16") {
+  for (bool rounded : {false, true})
+    for (float softcap : {0.0f, 5.0f}) {
+      CAPTURE(rounded);
+      Shape shape;
+      shape.slopes = true;
+      shape.slopesRounded = rounded;
+      shape.softcap = softcap;
+      shape.rotated = false;
+      check(shape, 150);
+      shape.kvHeads = 4;
+      check(shape, 33);
+    }
+}
+
+TEST_CASE("rounded slopes keep their ties and their NaN, far positions included") {
+  const float values[16] = {1.0f, 257.0f, 259.0f, 258.0f, 131071.0f, 0.0f, -257.0f, 1.00390625f, 1.01171875f, 1e-40f, 3.3e38f, INFINITY, NAN, 0.1f, 513.0f, 65535.0f};
+  float rounded[16];
+  cpu::store(rounded, cpu::roundToBFloat16(cpu::load(values)));
+  for (size_t i = 0; i < 16; ++i)
+    if (std::isfinite(values[i]))
+      CHECK(rounded[i] == reference::roundToBFloat16(values[i]));
+  CHECK(rounded[1] == 256.0f); // halfway, to the even neighbour
+  CHECK(rounded[2] == 260.0f);
+  CHECK(rounded[11] == INFINITY);
+  CHECK(std::isnan(rounded[12]));
+}
+
+TEST_CASE("sinks take their share of every softmax, also far above and below the scores") {
+  Shape shape;
+  shape.sinks = true;
+  check(shape, 150);
+  shape.window = 1; // one key and the sink
+  check(shape, 20);
+  Layer layer(shape, 20);
+  layer.sinks = {500.0f, -500.0f, -INFINITY, 0.0f};
+  const std::vector<float> expected = runReference(layer), y = runKernels(layer, 20, 2);
+  CHECK(largestDifference(y.data(), 96, expected.data(), 96, 20, 96) < 5e-6);
+  CHECK(y[0] == 0.0f); // all of it
+  CHECK(y[24] == layer.qkv[static_cast<size_t>(shape.vColumn())]); // none of it
+  CHECK(y[48] == layer.qkv[static_cast<size_t>(shape.vColumn() + shape.headDim)]);
+}
+
+TEST_CASE("k and v in buffers of their own give the same bits as columns of one") {
+  for (bool norms : {false, true})
+    for (int64_t pairing : {0, 1}) {
+      Shape shape;
+      shape.norms = norms;
+      shape.pairing = pairing;
+      shape.pairs = 9;
+      const std::vector<float> together = runKernels(Layer(shape, 70), 70, 2);
+      shape.separate = true;
+      check(shape, 70);
+      CHECK(sameBits(together, runKernels(Layer(shape, 70), 33, 3)));
+    }
+}
+
 TEST_CASE("caps on scores, and scores large enough to overflow a plain exp") {
   Shape shape;
   shape.softcap = 5.0f;
@@ -153,9 +251,14 @@ TEST_CASE("caps on scores, and scores large enough to overflow a plain exp") {
 }
 
 TEST_CASE("attention does not depend on chunking or threads, and reads nothing unwritten") {
-  for (int64_t window : {0, 40}) {
+  for (int64_t variant : {0, 1, 2, 3}) {
+    CAPTURE(variant);
     Shape shape;
-    shape.window = window;
+    shape.window = variant % 2 ? 40 : 0;
+    shape.chunk = variant == 2 ? 50 : 0;
+    shape.slopes = shape.sinks = shape.separate = variant >= 2;
+    shape.slopesRounded = variant == 3;
+    shape.norms = variant == 3;
     const Layer layer(shape, 150);
     const std::vector<float> whole = runKernels(layer, 150, 1);
     for (int64_t chunk : {1, 2, 3, 7, 16, 17, 33, 64, 149})

@@ -50,9 +50,11 @@ void runStep(int64_t threads, int64_t tokens, int64_t position, int64_t scratchB
              const std::function<void(const MccStep *)> &body, const int32_t *ids = nullptr);
 
 using EmbedEntry = decltype(&mcc_cpu_embed_f32);
+using PositionsEntry = decltype(&mcc_cpu_positions_f32);
 using LinearEntry = decltype(&mcc_cpu_linear_f32);
 using LogitsEntry = decltype(&mcc_cpu_logits_f32);
 EmbedEntry embedEntry(Format format);
+PositionsEntry positionsEntry(Format format);
 LinearEntry linearEntry(Format format);
 LogitsEntry logitsEntry(Format format);
 

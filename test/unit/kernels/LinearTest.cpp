@@ -21,6 +21,7 @@ struct Case {
   bool gated = false, residual = false, bias = false;
   reference::Norm norm;
   Activation activation = Activation::None;
+  float scale = 1.0f;
   std::vector<float> x, residuals, biases, upBiases;
   int64_t xStride = 0, yStride = 0;
 };
@@ -51,6 +52,7 @@ std::vector<float> runReference(const Case &c, int64_t tokens) {
   linear.residualStride = c.yStride;
   linear.norm = c.norm;
   linear.activation = c.activation;
+  linear.scale = c.scale;
   reference::linear(linear, y.data(), c.yStride);
   return y;
 }
@@ -68,7 +70,7 @@ std::vector<float> runKernel(const Case &c, int64_t first, int64_t tokens, int64
     linearEntry(c.weight.format)(step, tokens, c.x.data() + first * c.xStride, packed.data(), c.bias ? bias.data() : nullptr,
                                  c.residual ? c.residuals.data() + first * c.yStride : nullptr, c.norm.weight, c.norm.bias,
                                  normed.data(), y.data(), c.weight.rows, c.weight.cols, c.xStride, c.yStride, c.yStride,
-                                 static_cast<int64_t>(c.activation), c.gated, c.norm.kind, c.norm.eps);
+                                 static_cast<int64_t>(c.activation), c.gated, c.norm.kind, c.norm.eps, c.scale);
   });
   return y;
 }
@@ -130,6 +132,32 @@ TEST_CASE("norm prologues, biases, activations and residuals") {
         }
 }
 
+TEST_CASE("the scale multiplies what the activation gives, before the residual, and rounds once") {
+  for (int64_t tokens : {1, 3, 5, 17})
+    for (bool gated : {false, true})
+      for (Activation activation : {Activation::None, Activation::Relu2, Activation::GeluTanh}) {
+        CAPTURE(tokens);
+        CAPTURE(gated);
+        Case c = makeCase(Format::Q4_0, tokens, 45, 96, gated);
+        c.bias = true;
+        c.activation = activation;
+        const std::vector<float> plain = runKernel(c, 0, tokens, 2);
+        c.scale = 0.37f;
+        c.residual = true;
+        const std::vector<float> y = runKernel(c, 0, tokens, 3), expected = runReference(c, tokens);
+        double largest = 1;
+        for (float value : expected)
+          largest = std::fmax(largest, std::fabs(value));
+        CHECK(largestDifference(y.data(), c.yStride, expected.data(), c.yStride, tokens, 45) < 1e-5 * largest);
+        for (int64_t t = 0; t < tokens; ++t)
+          for (int64_t r = 0; r < 45; ++r) {
+            const size_t at = static_cast<size_t>(t * c.yStride + r);
+            volatile float scaled = plain[at] * 0.37f;
+            REQUIRE(y[at] == scaled + c.residuals[at]);
+          }
+      }
+}
+
 TEST_CASE("a row's outputs do not depend on the rows beside it or on the threads") {
   Random random(4);
   const std::vector<float> weight = random.floats(1024);
@@ -141,6 +169,7 @@ TEST_CASE("a row's outputs do not depend on the rows beside it or on the threads
       c.norm = {0, weight.data(), nullptr, 1e-5f};
       c.activation = Activation::Silu;
       c.residual = true;
+      c.scale = gated ? 1.0f : -2.5f;
       const std::vector<float> whole = runKernel(c, 0, tokens, 1);
       for (int64_t threads : {2, 3, 7})
         CHECK(sameBits(whole, runKernel(c, 0, tokens, threads)));
@@ -184,7 +213,7 @@ TEST_CASE("the residual may be the output itself") {
   std::vector<float> y = c.residuals;
   runStep(3, 9, 0, cpu::linearScratchBytes(9, 64), [&](const MccStep *step) {
     linearEntry(Format::F16)(step, 9, c.x.data(), c.weight.packed.data(), nullptr, y.data(), nullptr, nullptr, nullptr, y.data(),
-                             50, 64, c.xStride, c.yStride, c.yStride, 0, 0, -1, 0.0f);
+                             50, 64, c.xStride, c.yStride, c.yStride, 0, 0, -1, 0.0f, 1.0f);
   });
   CHECK(largestDifference(y.data(), c.yStride, expected.data(), c.yStride, 9, 50) == 0);
 }

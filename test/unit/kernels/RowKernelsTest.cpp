@@ -1,4 +1,4 @@
-// norm, embed's scale, the element-wise kernels, logits with argmax, and the accuracy of the vector functions.
+// norm, embed's scale, positions, the element-wise kernels, logits with argmax, and the accuracy of the vector functions.
 #include "Harness.h"
 
 #include "kernels/cpu/Sizes.h"
@@ -25,14 +25,107 @@ TEST_CASE("norm equals the reference, also in place and at odd sizes") {
         for (int64_t t = 0; t < 5; ++t)
           reference::norm({kind, w, b, 1e-3f}, x.data() + t * (cols + 2), expected.data() + t * cols, cols);
         runStep(2, 5, 0, 64, [&](const MccStep *step) {
-          mcc_cpu_norm(step, 5, x.data(), w, b, y.data(), cols, cols + 2, cols, kind, 1e-3f);
+          mcc_cpu_norm(step, 5, x.data(), w, b, y.data(), cols, 1, 1, cols + 2, cols, kind, 1e-3f);
         });
         CHECK(largestDifference(y.data(), cols, expected.data(), cols, 5, cols) < 4e-6);
         runStep(1, 5, 0, 64, [&](const MccStep *step) {
-          mcc_cpu_norm(step, 5, x.data(), w, b, x.data(), cols, cols + 2, cols + 2, kind, 1e-3f);
+          mcc_cpu_norm(step, 5, x.data(), w, b, x.data(), cols, 1, 0, cols + 2, cols + 2, kind, 1e-3f);
         });
         CHECK(largestDifference(x.data(), cols + 2, y.data(), cols, 5, cols) == 0);
       }
+}
+
+TEST_CASE("a norm of groups takes each by itself, with weights of its own or shared, in place and for all threads") {
+  Random random(16);
+  for (int64_t width : {1, 7, 16, 33, 64})
+    for (int64_t groups : {1, 2, 3, 5})
+      for (int64_t kind : {0, 1})
+        for (bool own : {false, true}) {
+          CAPTURE(width);
+          CAPTURE(groups);
+          const int64_t cols = width * groups, stride = cols + 3, rows = 3;
+          const std::vector<float> x = random.floats(rows * stride, 4.0f), weight = random.floats(own ? cols : width);
+          const std::vector<float> bias = random.floats(own ? cols : width);
+          std::vector<float> expected = x;
+          for (int64_t t = 0; t < rows; ++t)
+            reference::groupNorm({kind, weight.data(), bias.data(), 1e-3f}, x.data() + t * stride, expected.data() + t * stride, cols, groups, own);
+          for (int64_t threads : {1, 2, 7}) {
+            std::vector<float> y = x;
+            runStep(threads, rows, 0, 64, [&](const MccStep *step) {
+              mcc_cpu_norm(step, rows, y.data(), weight.data(), bias.data(), y.data(), cols, groups, own, stride, stride, kind, 1e-3f);
+            });
+            CHECK(largestDifference(y.data(), stride, expected.data(), stride, rows, cols) < 4e-6);
+            for (int64_t t = 0; t < rows; ++t) // nothing past the row
+              for (int64_t i = cols; i < stride; ++i)
+                REQUIRE(y[static_cast<size_t>(t * stride + i)] == x[static_cast<size_t>(t * stride + i)]);
+          }
+          // A group is the same bits as a norm of its own.
+          std::vector<float> y = x, alone(static_cast<size_t>(width));
+          const auto run = [&](float *to, const float *from, const float *w, const float *b, int64_t count, int64_t parts) {
+            runStep(1, 1, 0, 64, [&](const MccStep *step) {
+              mcc_cpu_norm(step, 1, from, w, b, to, count, parts, own, stride, stride, kind, 1e-3f);
+            });
+          };
+          run(y.data(), x.data(), weight.data(), bias.data(), cols, groups);
+          for (int64_t group = 0; group < groups; ++group) {
+            const int64_t column = group * width, at = own ? column : 0;
+            run(alone.data(), x.data() + column, weight.data() + at, bias.data() + at, width, 1);
+            CHECK(sameBits(alone, std::vector<float>(y.begin() + column, y.begin() + column + width)));
+          }
+        }
+}
+
+TEST_CASE("positions adds rows of the table in every format, from the position and the offset on, in place too") {
+  Random random(17);
+  for (Format format : allFormats()) {
+    CAPTURE(formatInfo(format).name);
+    const int64_t rows = 45, tokens = 7, unit = formatInfo(format).blockElems, cols = unit == 1 ? 301 : unit == 32 ? 288 : 512;
+    const Weights table = randomWeights(format, rows, cols, 18);
+    const std::vector<float> x = random.floats(tokens * cols);
+    for (int64_t position : {0, 5, 36})
+      for (int64_t offset : {0, 2}) {
+        std::vector<float> expected(x.size()), y(x.size()), inPlace = x;
+        reference::addPositions(x.data(), table.values.data(), expected.data(), tokens, cols, position + offset);
+        runStep(3, tokens, position, 64, [&](const MccStep *step) {
+          positionsEntry(format)(step, tokens, x.data(), table.packed.data(), y.data(), rows, cols, cols, cols, offset);
+        });
+        CHECK(sameBits(y, expected));
+        for (int64_t at = 0; at < tokens; at += 3) { // in pieces
+          const int64_t count = std::min<int64_t>(3, tokens - at);
+          float *piece = inPlace.data() + at * cols;
+          runStep(2, count, position + at, 64, [&](const MccStep *step) {
+            positionsEntry(format)(step, count, piece, table.packed.data(), piece, rows, cols, cols, cols, offset);
+          });
+        }
+        CHECK(sameBits(inPlace, expected));
+      }
+  }
+}
+
+TEST_CASE("clamp keeps a NaN and the edges, scale multiplies once, both in place at odd widths") {
+  Random random(19);
+  for (int64_t cols : {1, 17, 300}) {
+    const int64_t stride = cols + 2;
+    std::vector<float> x = random.floats(3 * stride, 6.0f);
+    x[0] = NAN;
+    x[static_cast<size_t>(stride)] = INFINITY;
+    x[static_cast<size_t>(2 * stride)] = -INFINITY;
+    std::vector<float> clamped = x, scaled = x, apart(x.size(), 7.0f);
+    runStep(2, 3, 0, 64, [&](const MccStep *step) {
+      mcc_cpu_clamp(step, 3, clamped.data(), clamped.data(), cols, stride, stride, 2.5f);
+      mcc_cpu_scale(step, 3, scaled.data(), scaled.data(), cols, stride, stride, 0.3f);
+      mcc_cpu_clamp(step, 3, x.data(), apart.data(), cols, stride, stride, 2.5f);
+    });
+    CHECK(std::isnan(clamped[0]));
+    CHECK(std::isnan(apart[0]));
+    for (int64_t i = 1; i < 3 * stride; ++i) {
+      const size_t at = static_cast<size_t>(i);
+      const bool inside = i % stride < cols;
+      REQUIRE(clamped[at] == (inside ? static_cast<float>(reference::clamp(x[at], 2.5)) : x[at]));
+      REQUIRE(apart[at] == (inside ? clamped[at] : 7.0f));
+      REQUIRE(scaled[at] == (inside ? x[at] * 0.3f : x[at]));
+    }
+  }
 }
 
 TEST_CASE("embed scales, and takes tokens in any order") {

@@ -17,7 +17,9 @@ template <class T>
 class DeviceArray {
 public:
   explicit DeviceArray(size_t count) : count(count) {
-    REQUIRE(cudaMalloc(&data, bytes()) == cudaSuccess);
+    void *block = nullptr;
+    REQUIRE(cudaMalloc(&block, bytes()) == cudaSuccess);
+    data = static_cast<T *>(block);
     REQUIRE(cudaMemset(data, 0xff, bytes()) == cudaSuccess);
   }
   explicit DeviceArray(const std::vector<T> &values) : DeviceArray(values.size()) { set(values); }

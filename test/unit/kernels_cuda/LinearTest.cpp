@@ -57,7 +57,7 @@ struct Layer {
   }
 
   // The tokens [first, first + count) in one launch; other rows of the result are NaN.
-  std::vector<float> byKernel(int64_t first, int64_t count) const {
+  std::vector<float> byKernel(int64_t first, int64_t count, int prefillParts = 0) const {
     std::vector<float> packedBias = bias;
     if (shape.gated) {
       packedBias.resize(static_cast<size_t>(packedGatedBiasFloats(shape.rows)));
@@ -66,7 +66,7 @@ struct Layer {
     const DeviceArray<uint8_t> weight(shape.gated ? packGated(gate, up) : gate.packed);
     const DeviceArray<float> deviceX(x), deviceBias(packedBias), deviceResidual(residual), weights(normWeight), biases(normBias);
     DeviceArray<float> y(residual.size());
-    const DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::linearWorkspaceBytes(count, shape.cols)));
+    const DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::linearWorkspaceBytes(count, shape.cols, prefillParts)));
     cuda::Linear linear;
     linear.format = shape.format;
     linear.rows = shape.rows, linear.cols = shape.cols;
@@ -77,7 +77,7 @@ struct Layer {
     linear.xStride = xStride, linear.yStride = yStride, linear.residualStride = yStride;
     linear.activation = static_cast<int64_t>(shape.activation), linear.gated = shape.gated;
     linear.norm = {shape.normKind, weights.get(), biases.get(), 1e-5f};
-    linear.workspace = workspace.get();
+    linear.workspace = workspace.get(), linear.prefillParts = prefillParts;
     REQUIRE(cuda::launchLinear({count, nullptr, nullptr}, linear, nullptr) == 0);
     return y.values();
   }
@@ -140,6 +140,30 @@ TEST_CASE("linear over many panels and a deep row") {
   checkLayer({Format::BF16, 64, 20000, 1}, 10);
   checkLayer({Format::Q4_0, 4500, 1024, 1, true, false, true, 0, Activation::Silu}, 11);
   checkLayer({Format::Q8_0, 64, 14336, 2}, 12);
+}
+
+TEST_CASE("the prefill GEMM, as exact as its parts say") {
+  uint64_t seed = 500;
+  for (const int64_t tokens : {17, 128, 300})
+    for (const int64_t cols : {40, 1000, 2112})
+      for (const bool gated : {false, true}) {
+        const Layer layer({Format::BF16, 16 * static_cast<int64_t>(seed % 20) + 9, cols, tokens, gated, seed % 2 == 0, seed % 3 != 0,
+                           static_cast<int64_t>(seed % 3) - 1, gated ? Activation::Silu : Activation::None},
+                          seed);
+        ++seed;
+        const std::vector<float> expected = layer.byReference();
+        double scale = 1;
+        for (const float value : expected)
+          scale = std::fmax(scale, std::fabs(value));
+        const double bounds[] = {3e-2, 1e-4, 2e-5};
+        for (int parts = 1; parts <= 3; ++parts) {
+          INFO("parts ", parts, " tokens ", tokens, " cols ", cols, " gated ", gated);
+          const std::vector<float> got = layer.byKernel(0, tokens, parts);
+          CHECK(largestError(got, expected) < bounds[parts - 1] * scale);
+          const std::vector<float> again = layer.byKernel(0, tokens, parts);
+          CHECK(equalBits(got.data(), again.data(), got.size()));
+        }
+      }
 }
 
 TEST_CASE("linear refuses what it cannot do") {

@@ -135,7 +135,9 @@ struct Decoder {
     const uint32_t op = static_cast<uint32_t>(problem.ops.size());
     // Per step: 20 GB/s and 4 TB/s; prefill of 128 tokens at 100 GFLOP/s and 100 TFLOP/s; 1 and 2 us a launch.
     const double flops = weightBytes * 128;
-    Op facts{name, {PhaseNs{1000 + flops / 100, 1000 + weightBytes / 20}, PhaseNs{2000 + flops / 1e5, 2000 + weightBytes / 4000}}};
+    Op facts{
+        name,
+        {PhaseNs{1000 + flops / 100, 1000 + weightBytes / 20}, PhaseNs{2000 + flops / 1e5, 2000 + weightBytes / 4000}}};
     problem.ops.push_back(facts);
     if (weightBytes > 0) {
       Store weight{name + ".weight"};

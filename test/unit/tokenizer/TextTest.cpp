@@ -145,3 +145,18 @@ TEST_CASE("tokens by id and by text") {
   CHECK(tokenizer->tokenText(int32_t(tokenizer->size())).empty());
   CHECK(!tokenizer->isSpecial(300));
 }
+
+// Pieces of bytes meet models that know characters, and a vocabulary with a raw U+2581 beside the mapped one. Ids: the
+// library `tokenizers` 0.23.
+TEST_CASE("bytes and word separators do not mix") {
+  const char *byteLevel = R"("added_tokens": [], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
+    "trim_offsets": true, "use_regex": false})";
+  Loaded unigram = loadText(std::string("{") + byteLevel + R"(, "model": {"type": "Unigram", "unk_id": 0, "vocab":
+    [["?", 0.0], ["a", -1.0], ["Ġ", -2.0], ["▁", -1.5], ["âĸģ", -3.0]]}})");
+  REQUIRE_MESSAGE(unigram.tokenizer, unigram.error);
+  CHECK(unigram->encode("a ▁a", false) == std::vector<int32_t>{1, 2, 4, 1});
+  Loaded bpe = loadText(std::string("{") + byteLevel + R"(, "model": {"type": "BPE", "vocab": {"a": 0, "â": 1, "ĸ": 2,
+    "ģ": 3, "âĸ": 4, "âĸģ": 5, "aâĸģ": 6, "▁": 7}, "merges": [["â", "ĸ"], ["âĸ", "ģ"], ["a", "âĸģ"]]}})");
+  REQUIRE_MESSAGE(bpe.tokenizer, bpe.error);
+  CHECK(bpe->encode("a▁a", false) == std::vector<int32_t>{6, 0});
+}
