@@ -14,7 +14,7 @@
 #include "compiler/Import/SpecJson.h"
 #include "compiler/Support/Error.h"
 #include "compiler/Tokenizer/TokenizerImport.h"
-#include "dialects/Exec/Transforms/Passes.h"
+#include "dialects/Exec/IR/Address.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -13,6 +13,8 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/math.cuh"
 
+#include <cuda_bf16.h>
+
 namespace mcc::cuda {
 
 namespace {
@@ -35,6 +37,7 @@ struct Shared {
   float q[G][kMaxDim];
   float p[G][kChunk];
   float shrink[G], largest[G], total[G];
+  float slope[G];
   float values[kThreads][G][4];
   int last;
 };
@@ -44,6 +47,15 @@ struct Place {
   int64_t token, kv, tile, first, last; // positions [first, last]
   const float *keys, *values;
 };
+
+// What a slope adds to the score of the key at `position`.
+__device__ __forceinline__ float slopeTerm(const Attention &attention, float slope, int64_t position) {
+  const float at = static_cast<float>(position);
+  if (!attention.alibiRounded)
+    return __fmul_rn(slope, at);
+  const auto rounded = [](float x) { return __bfloat162float(__float2bfloat16_rn(x)); };
+  return rounded(__fmul_rn(rounded(slope), rounded(at)));
+}
 
 template <int G>
 __device__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, int64_t start) {
@@ -76,6 +88,8 @@ __device__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Sh
       float score = __fmul_rn(sum, a.scale);
       if (a.softcap > 0.0f)
         score = a.softcap * tanhf(score / a.softcap);
+      if (a.slopes)
+        score = __fadd_rn(score, slopeTerm(a, shared.slope[i], position));
       if (part == 0)
         shared.p[i][warp * 16 + quad * 4 + k] = position >= place.first && position <= place.last ? score : -INFINITY;
     }
@@ -165,9 +179,16 @@ __device__ void attendSplit(const AttentionLaunch &launch, const Place &place, S
 template <int G>
 struct Merged {
   float largest[G], total[G], out[G][4];
-  __device__ Merged() {
+  // A softmax that has seen the head's sink, if there is one, and no key: the sink is one more logit, and has no value.
+  __device__ Merged(const AttentionLaunch &launch, const Place &place) {
+#pragma unroll
     for (int i = 0; i < G; ++i) {
-      largest[i] = -INFINITY, total[i] = 0.0f;
+      const int64_t inGroup = place.tile * G + i;
+      const float *sink = launch.attention.sinks && inGroup < launch.group
+                              ? launch.attention.sinks + place.kv * launch.group + inGroup
+                              : nullptr;
+      largest[i] = sink ? *sink : -INFINITY, total[i] = sink ? 1.0f : 0.0f;
+#pragma unroll
       for (int k = 0; k < 4; ++k)
         out[i][k] = 0.0f;
     }
@@ -238,7 +259,7 @@ __device__ void mergePartials(const AttentionLaunch &launch, const Place &place,
   const int quads = launch.row / 4, stride = launch.row + 4;
   if (threadIdx.x >= quads)
     return;
-  Merged<G> merged;
+  Merged<G> merged(launch, place);
   for (int split = 0; split < launch.splits; ++split) {
     if (!active(launch, place, split))
       continue;
@@ -283,8 +304,14 @@ __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_consta
   ptx::griddepcontrol_wait();
   place.last = *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token;
   place.first = a.window > 0 && place.last >= a.window ? place.last - a.window + 1 : 0;
+  if (a.chunk > 0)
+    place.first = max(place.first, place.last / a.chunk * a.chunk);
   if (gridDim.y > 1 && !active(launch, place, blockIdx.y))
     return;
+  if (threadIdx.x < G) {
+    const int64_t inGroup = place.tile * G + threadIdx.x;
+    shared.slope[threadIdx.x] = a.slopes && inGroup < launch.group ? a.slopes[place.kv * launch.group + inGroup] : 0.0f;
+  }
   for (int i = threadIdx.x; i < G * launch.row; i += kThreads) {
     const int head = i / launch.row, d = i % launch.row;
     const int64_t inGroup = place.tile * G + head;
@@ -300,7 +327,7 @@ __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_consta
       mergePartials<G>(launch, place, partials);
     return;
   }
-  Merged<G> merged;
+  Merged<G> merged(launch, place);
   for (int split = 0; split < launch.splits; ++split) {
     if (!active(launch, place, split))
       continue;

@@ -6,23 +6,27 @@
 
 namespace mcc::cuda {
 
-/// Rotates the new queries and keys in `qkv` and stores keys and values at the step's positions.
+/// Normalises and rotates the new queries in place and the new keys on their way into the cache; stores keys and values at
+/// the step's positions. k and v are only read; q, k and v may be columns of one buffer.
 struct RopeCache {
-  float *qkv = nullptr;
+  float *q = nullptr;
+  const float *k = nullptr, *v = nullptr;
   const float *cosSin = nullptr; ///< [tokens][2][pairs], or null: no rotation
   const float *qNorm = nullptr, *kNorm = nullptr;
   float *kCache = nullptr, *vCache = nullptr;
-  int64_t heads = 0, kvHeads = 0, headDim = 0, pairs = 0, pairing = 0, stride = 0;
-  int64_t qColumn = 0, kColumn = 0, vColumn = 0, context = 0;
+  int64_t heads = 0, kvHeads = 0, headDim = 0, pairs = 0, pairing = 0;
+  int64_t qStride = 0, kStride = 0, vStride = 0, context = 0;
   float eps = 0.0f;
 };
 Status launchRopeCache(const Step &step, const RopeCache &rope, cudaStream_t stream);
 
-/// y[t, h, :] = softmax(scale * q k^T, causal, within `window`) v. head_dim is at most 512.
+/// y[t, h, :] = softmax(scores) v, scores and what a query sees as in KernelTable.def. head_dim is at most 512.
 struct Attention {
   const float *q = nullptr, *kCache = nullptr, *vCache = nullptr;
+  const float *slopes = nullptr, *sinks = nullptr; ///< [heads] or null
   float *y = nullptr;
-  int64_t heads = 0, kvHeads = 0, headDim = 0, qStride = 0, yStride = 0, window = 0, context = 0;
+  int64_t heads = 0, kvHeads = 0, headDim = 0, qStride = 0, yStride = 0, window = 0, chunk = 0, context = 0;
+  bool alibiRounded = false;
   float scale = 1.0f, softcap = 0.0f;
   uint8_t *workspace = nullptr; ///< attentionWorkspaceBytes; zeroed once before the first launch, kept for attention
 };

@@ -128,7 +128,7 @@ LinearLaunch describe(const Linear &linear) {
   launch.activation = linear.activation;
   launch.gated = linear.gated;
   launch.norm = linear.norm;
-  launch.scale = 1.0f;
+  launch.scale = linear.scale;
   return launch;
 }
 
@@ -197,7 +197,7 @@ Status launchLinear(const Step &step, const Linear &linear, cudaStream_t stream)
 
 Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream) {
   const Linear &linear = logits.linear;
-  if (!usable(linear) || step.tokens < 1 || !logits.partials || linear.gated || linear.activation != 0 || linear.residual ||
+  if (!usable(linear) || step.tokens < 1 || !logits.partials || linear.gated || linear.activation != 0 || linear.scale != 1.0f || linear.residual ||
       (needsWorkspace(linear, 1) && !linear.workspace))
     return kInvalidValue;
   LinearLaunch launch = describe(linear);

@@ -6,7 +6,7 @@
 
 namespace mcc::cuda {
 
-/// y = activation(norm(x) W^T + bias) + residual, W packed in panel16. Meanings as in KernelTable.def; all pointers are
+/// y = scale * activation(norm(x) W^T + bias) + residual, W packed in panel16. Meanings as in KernelTable.def; all pointers are
 /// to device memory, `weight` 64-byte aligned, strides in elements.
 struct Linear {
   Format format = Format::BF16;
@@ -19,6 +19,7 @@ struct Linear {
   int64_t xStride = 0, yStride = 0, residualStride = 0;
   int64_t activation = 0;
   bool gated = false;
+  float scale = 1.0f; ///< of what the activation gives, before the residual; 1 in `Logits`, which has its own
   Norm norm;
   /// 0: a token's bits never depend on its neighbours. 1 to 3: more than 16 tokens may go to a GEMM that takes so many
   /// bf16 parts of an activation (1 rounds it, 2 keep 16 bits, 3 all 24), for the formats that have one (bf16).

@@ -41,17 +41,18 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   ptx::griddepcontrol_wait();
   const int64_t token = blockIdx.y, head = blockIdx.x, position = *start + token, dim = rope.headDim;
   const int64_t blocks = divideUp(rope.context, 16), valueRow = divideUp(dim, 16) * 16;
-  float *row = rope.qkv + token * rope.stride;
   if (head >= rope.heads + rope.kvHeads) {
     const int64_t kv = head - rope.heads - rope.kvHeads;
     float *to = rope.vCache + (kv * blocks * 16 + position) * valueRow;
-    for (int64_t d = threadIdx.x; d < dim; d += kThreads)
-      to[d] = row[rope.vColumn + kv * dim + d];
+    const float *from = rope.v + token * rope.vStride + kv * dim;
+    for (int64_t d = threadIdx.x; d < valueRow; d += kThreads)
+      to[d] = d < dim ? from[d] : 0.0f;
     return;
   }
   const bool isKey = head >= rope.heads;
   const int64_t kv = head - rope.heads;
-  float *from = row + (isKey ? rope.kColumn + kv * dim : rope.qColumn + head * dim);
+  float *query = rope.q + token * rope.qStride + head * dim;
+  const float *from = isKey ? rope.k + token * rope.kStride + kv * dim : query;
   float squares = 0.0f;
   for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
     vector[d] = from[d];
@@ -68,9 +69,10 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   __syncthreads();
   float *to = rope.kCache + (kv * blocks + position / 16) * dim * 16 + position % 16;
   for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
-    from[d] = vector[d];
     if (isKey)
       to[d * 16] = vector[d];
+    else
+      query[d] = vector[d];
   }
 }
 

@@ -1,4 +1,4 @@
-// embed, norm, rotary, activate, gate, add and unpack: one thread an element, or one block a row where rows are summed.
+// The row kernels and unpack: one thread an element, or one block a row where rows are summed.
 //
 // All are bound by launch and memory latency at a few tokens. Sines and cosines are the accurate ones, of p * f in f32.
 #include "kernels/cuda/Rows.h"
@@ -34,13 +34,31 @@ __global__ void embed_kernel(const uint8_t *table, const int32_t *ids, float *y,
   y[token * yStride + column] = scale * value;
 }
 
-__global__ __launch_bounds__(kRowThreads) void norm_kernel(Norm norm, const float *x, float *y, int64_t cols, int64_t xStride,
-                                                           int64_t yStride) {
+// Grid: (columns, tokens).
+template <class PanelFormat>
+__global__ void positions_kernel(Positions p, const int32_t *position) {
+  enter();
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y;
+  const int64_t row = *position + token + p.offset;
+  if (column >= p.cols)
+    return;
+  const bool known = row >= 0 && row < p.rows;
+  const float value = known ? PanelFormat::value(p.table + row / 16 * panelBytes<PanelFormat>(p.cols), static_cast<int>(row % 16), column)
+                            : __int_as_float(0x7fc00000);
+  p.y[token * p.yStride + column] = __fadd_rn(p.x[token * p.xStride + column], value);
+}
+
+// Grid: (groups, tokens).
+__global__ __launch_bounds__(kRowThreads) void norm_kernel(NormRows rows) {
   __shared__ float scratch[8];
   enter();
-  float *row = y + blockIdx.x * yStride;
+  const int64_t cols = rows.cols / rows.groups, first = blockIdx.x * cols, own = rows.groupWeights ? first : 0;
+  Norm norm = rows.norm;
+  norm.weight = norm.weight ? norm.weight + own : nullptr;
+  norm.bias = norm.bias ? norm.bias + own : nullptr;
+  float *row = rows.y + blockIdx.y * rows.yStride + first;
   const bool aligned = aligned16(row);
-  normalise_row(norm, x + blockIdx.x * xStride, cols, scratch, threadIdx.x, [&](int64_t column, float4 v) {
+  normalise_row(norm, rows.x + blockIdx.y * rows.xStride + first, cols, scratch, threadIdx.x, [&](int64_t column, float4 v) {
     if (aligned && column + 4 <= cols) {
       *reinterpret_cast<float4 *>(row + column) = v;
       return;
@@ -61,7 +79,7 @@ __global__ void rotary_kernel(const float *frequencies, const int32_t *position,
   cosSin[token * 2 * pairs + pairs + i] = factor * sinf(angle);
 }
 
-enum class Operation { Activate, Gate, Add };
+enum class Operation { Activate, Gate, Add, Clamp, Scale };
 
 template <Operation operation>
 __global__ void elementwise_kernel(Elementwise e) {
@@ -70,12 +88,16 @@ __global__ void elementwise_kernel(Elementwise e) {
   if (column >= e.cols)
     return;
   float value = e.a[token * e.aStride + column];
-  if constexpr (operation != Operation::Add)
+  if constexpr (operation == Operation::Activate || operation == Operation::Gate)
     value = activate(value, e.activation);
   if constexpr (operation == Operation::Gate)
     value = __fmul_rn(value, e.b[token * e.bStride + column]);
   if constexpr (operation == Operation::Add)
     value = __fadd_rn(value, e.b[token * e.bStride + column]);
+  if constexpr (operation == Operation::Clamp) // comparisons keep a NaN
+    value = value > e.number ? e.number : value < -e.number ? -e.number : value;
+  if constexpr (operation == Operation::Scale)
+    value = __fmul_rn(value, e.number);
   e.y[token * e.yStride + column] = value;
 }
 
@@ -123,11 +145,19 @@ Status launchEmbed(const Step &step, const Embed &embed, cudaStream_t stream) {
   });
 }
 
-Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream) {
-  if (!usable(step, rows.cols))
+Status launchPositions(const Step &step, const Positions &positions, cudaStream_t stream) {
+  if (!usable(step, positions.cols) || positions.cols % formatInfo(positions.format).blockElems != 0 || !step.position)
     return kInvalidValue;
-  return launch(norm_kernel, dim3(static_cast<unsigned>(step.tokens)), dim3(kRowThreads), 0, stream, rows.norm, rows.x, rows.y,
-                rows.cols, rows.xStride, rows.yStride);
+  return withPanelFormat(positions.format, [&]<class PanelFormat>() {
+    return launch(positions_kernel<PanelFormat>, gridOf(positions.cols, step.tokens), dim3(kThreads), 0, stream, positions, step.position);
+  });
+}
+
+Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream) {
+  if (!usable(step, rows.cols) || rows.groups < 1 || rows.cols % rows.groups != 0)
+    return kInvalidValue;
+  const dim3 grid(static_cast<unsigned>(rows.groups), static_cast<unsigned>(step.tokens));
+  return launch(norm_kernel, grid, dim3(kRowThreads), 0, stream, rows);
 }
 
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream) {
@@ -147,6 +177,14 @@ Status launchGate(const Step &step, const Elementwise &elementwise, cudaStream_t
 
 Status launchAdd(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
   return launchElementwise<Operation::Add>(step, elementwise, stream);
+}
+
+Status launchClamp(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Clamp>(step, elementwise, stream);
+}
+
+Status launchScale(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Scale>(step, elementwise, stream);
 }
 
 Status launchUnpack(const Unpack &unpack, cudaStream_t stream) {

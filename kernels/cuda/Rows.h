@@ -1,4 +1,5 @@
-// Launchers of the kernels that work row by row: embed, norm, rotary, activate, gate, add (kernels/KernelTable.def).
+// Launchers of the kernels that work row by row (kernels/KernelTable.def): embed, positions, norm, rotary and the element-wise
+// activate, gate, add, clamp and scale; and unpack, which serves a library's GEMM.
 #pragma once
 
 #include "kernels/Format.h"
@@ -16,12 +17,25 @@ struct Embed {
 };
 Status launchEmbed(const Step &step, const Embed &embed, cudaStream_t stream);
 
-/// y = the normalised x, which may be the same buffer.
+/// y[t, :] = x[t, :] + table[position + t + offset, :]; table packed [rows, cols]; y may be x.
+struct Positions {
+  Format format = Format::BF16;
+  const float *x = nullptr;
+  const uint8_t *table = nullptr;
+  float *y = nullptr;
+  int64_t rows = 0, cols = 0, xStride = 0, yStride = 0, offset = 0;
+};
+Status launchPositions(const Step &step, const Positions &positions, cudaStream_t stream);
+
+/// y = x normalised in each of `groups` equal parts of a row by itself; the norm's weight and bias are [cols] where the groups
+/// have their own, else [cols / groups]. y may be x.
 struct NormRows {
   Norm norm;
   const float *x = nullptr;
   float *y = nullptr;
   int64_t cols = 0, xStride = 0, yStride = 0;
+  int64_t groups = 1;
+  bool groupWeights = true;
 };
 Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream);
 
@@ -34,16 +48,20 @@ struct Rotary {
 };
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream);
 
-/// An element-wise kernel over [tokens][cols]: activate y = activation(a); gate y = activation(a) * b; add y = a + b.
+/// An element-wise kernel over [tokens][cols]: activate y = activation(a); gate y = activation(a) * b; add y = a + b; clamp
+/// y = min(max(a, -number), number), a NaN kept; scale y = number * a.
 struct Elementwise {
   const float *a = nullptr, *b = nullptr;
   float *y = nullptr; ///< may be a or b
   int64_t cols = 0, aStride = 0, bStride = 0, yStride = 0;
   int64_t activation = 0;
+  float number = 0.0f;
 };
 Status launchActivate(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 Status launchGate(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 Status launchAdd(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
+Status launchClamp(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
+Status launchScale(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 
 /// Unpacks panels into plain row-major bf16 [rows][cols], rounding to nearest: the operand of a library's GEMM. `gated`:
 /// W holds alternating gate and up panels of `rows` rows each; the gate rows come first, then the up rows.

@@ -22,10 +22,11 @@ struct LinearLaunch {
   bool gated;
   Norm norm;
   Partial *partials; ///< of `logits`, or null
-  float scale, softcap;
+  float scale;   ///< of what the activation gives
+  float softcap; ///< of `logits`
 };
 
-/// Bias, activation, gate and residual of one output: `sum` and, where gated, its `up`; returns what is stored.
+/// Bias, activation, gate, scale and residual of one output: `sum` and, where gated, its `up`; returns what is stored.
 __device__ __forceinline__ float finishSums(const LinearLaunch &launch, float sum, float up, int lane, int row, int token) {
   if (launch.gated) {
     if (launch.bias) {
@@ -39,6 +40,7 @@ __device__ __forceinline__ float finishSums(const LinearLaunch &launch, float su
       sum = __fadd_rn(sum, launch.bias[row]);
     sum = activate(sum, launch.activation);
   }
+  sum = __fmul_rn(sum, launch.scale);
   if (launch.residual)
     sum = __fadd_rn(sum, launch.residual[token * launch.residualStride + row]);
   return sum;
@@ -52,9 +54,8 @@ __device__ __forceinline__ Partial better(const Partial &a, const Partial &b) {
   return best;
 }
 
-/// Scales and caps a logit and keeps the best.
+/// Caps a logit and keeps the best.
 __device__ __forceinline__ float finishLogit(const LinearLaunch &launch, float value, int row, Partial &best) {
-  value = __fmul_rn(value, launch.scale);
   if (launch.softcap > 0.0f)
     value = launch.softcap * tanhf(value / launch.softcap);
   best = better(best, {value, isnan(value) ? -1 : row, isnan(value) ? 1 : 0, 0});

@@ -1,4 +1,4 @@
-// The weight-streaming `linear` and `logits` for 1 to 16 tokens: y = activation(norm(x) W^T + bias) + residual.
+// The weight-streaming `linear` and `logits` for 1 to 16 tokens: y = scale * activation(norm(x) W^T + bias) + residual.
 //
 // A block owns consecutive panels of 16 rows and all their columns, which are consecutive bytes. One warp, the loader,
 // streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
@@ -7,7 +7,7 @@
 //
 // Order of additions, for any number of tokens, blocks and stages: warp w takes the steps (32 columns) s = w mod 8 in
 // order into one accumulator for each part; (high + middle) + low; then warps 0 to 7 in order; then bias, activation,
-// residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+// scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
 // 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.

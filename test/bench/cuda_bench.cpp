@@ -249,9 +249,9 @@ private:
     CHECK(cuda::launchLinear(now, linear(layer.qkv, qkvRows, shape.hidden, hidden, qkv, true, false, false), stream));
     if (withAttention) {
       cuda::RopeCache rope;
-      rope.qkv = qkv, rope.cosSin = cosSin, rope.kCache = layer.keys, rope.vCache = layer.values;
+      rope.q = qkv, rope.k = qkv + width, rope.v = rope.k + shape.kvHeads * shape.headDim, rope.cosSin = cosSin, rope.kCache = layer.keys, rope.vCache = layer.values;
       rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.headDim / 2;
-      rope.stride = qkvRows, rope.kColumn = width, rope.vColumn = width + shape.kvHeads * shape.headDim, rope.context = context;
+      rope.qStride = rope.kStride = rope.vStride = qkvRows, rope.context = context;
       CHECK(cuda::launchRopeCache(now, rope, stream));
       cuda::Attention attention;
       attention.q = qkv, attention.kCache = layer.keys, attention.vCache = layer.values, attention.y = mixed;

@@ -8,7 +8,7 @@
 // takes the addresses, so all layers share it; everything else in it is constant.
 #include "dialects/Conversion/ExecToLLVM/ExecToLLVM.h"
 
-#include "dialects/Exec/Transforms/Passes.h"
+#include "dialects/Exec/IR/Address.h"
 #include "kernels/KernelTable.h"
 #include "kernels/Step.h"
 

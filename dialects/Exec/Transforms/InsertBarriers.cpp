@@ -3,6 +3,8 @@
 // Workers run the step on their own; a launch's outputs are complete for all only after a barrier. So a launch needs one
 // before it if, since the last barrier, something wrote bytes that it touches, or read bytes that it writes.
 #include "dialects/Exec/Transforms/Passes.h"
+
+#include "dialects/Exec/IR/Address.h"
 #include "kernels/KernelTable.h"
 
 #include "mlir/IR/Builders.h"

@@ -8,6 +8,8 @@
 // what is left and right of it is searched in turn. Quadratic in launches, which are a dozen a layer.
 #include "dialects/Exec/Transforms/Passes.h"
 
+#include "dialects/Exec/IR/Address.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"

@@ -5,7 +5,7 @@
 // first-fit by size is within a few per cent of the peak for the near-chains that decoders are.
 #include "dialects/Exec/Transforms/Passes.h"
 
-#include "dialects/Exec/IR/ExecOps.h"
+#include "dialects/Exec/IR/Address.h"
 #include "kernels/cpu/Sizes.h"
 
 #include "mlir/IR/Builders.h"
@@ -17,19 +17,6 @@ namespace mcc::exec {
 #define GEN_PASS_DEF_PLANMEMORYPASS
 #define GEN_PASS_DEF_VERIFYPLANNEDPASS
 #include "dialects/Exec/Transforms/Passes.h.inc"
-
-Address addressOf(Value pointer) {
-  Operation *op = pointer.getDefiningOp();
-  if (auto view = dyn_cast<ViewOp>(op)) {
-    Address base = addressOf(view.getBase());
-    return {base.space, base.offset + static_cast<int64_t>(view.getOffset()), base.bytes - static_cast<int64_t>(view.getOffset())};
-  }
-  Space space = cast<PointerType>(pointer.getType()).getSpace();
-  if (isa<NoneOp>(op))
-    return {space, 0, 0};
-  auto address = op->getAttrOfType<IntegerAttr>("address");
-  return {space, address ? address.getInt() : 0, op->getAttrOfType<IntegerAttr>("bytes").getInt()};
-}
 
 namespace {
 

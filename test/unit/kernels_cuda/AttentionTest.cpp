@@ -19,13 +19,15 @@ struct Shape {
   int64_t window;
   float softcap;
   int64_t context = 600;
+  int64_t chunk = 0;
+  bool sunk = false, sloped = false, rounded = false;
 };
 
 // A sequence's projections and everything that is derived from them.
 struct Sequence {
   Shape shape;
   int64_t length, stride;
-  std::vector<float> qkv, cosSin, qNorm, kNorm;
+  std::vector<float> qkv, cosSin, qNorm, kNorm, slopes, sinks;
   float scale;
 
   Sequence(const Shape &shape, int64_t length)
@@ -33,6 +35,7 @@ struct Sequence {
     Random random(9);
     qkv = random.floats(length * stride);
     qNorm = random.floats(shape.headDim), kNorm = random.floats(shape.headDim);
+    slopes = random.floats(shape.heads, 0.05f), sinks = random.floats(shape.heads, 3.0f);
     std::vector<float> frequencies = random.floats(shape.pairs);
     cosSin.resize(static_cast<size_t>(length * 2 * shape.pairs));
     if (shape.pairs)
@@ -60,8 +63,10 @@ struct Sequence {
         values.insert(values.end(), row + column(shape.heads + shape.kvHeads + kv), row + column(shape.heads + shape.kvHeads + kv) + dim);
       }
       for (int64_t t = 0; t < length; ++t) {
-        const int64_t first = shape.window > 0 && t >= shape.window ? t - shape.window + 1 : 0;
-        reference::attend({rows.data() + t * stride + column(head), keys.data(), values.data(), dim, first, t, scale, shape.softcap},
+        const int64_t first = reference::firstPosition(t, shape.window, shape.chunk);
+        const size_t at = static_cast<size_t>(head);
+        reference::attend({rows.data() + t * stride + column(head), keys.data(), values.data(), dim, first, t, scale, shape.softcap,
+                           shape.sloped ? slopes[at] : 0.0f, shape.rounded, shape.sunk ? &sinks[at] : nullptr},
                           y.data() + (t * shape.heads + head) * dim);
       }
     }
@@ -72,14 +77,10 @@ struct Sequence {
   std::vector<float> byKernel(const std::vector<int64_t> &pieces) const {
     const int64_t positions = (shape.context + 15) / 16 * 16, row = (shape.headDim + 15) / 16 * 16, width = shape.heads * shape.headDim;
     const DeviceArray<float> rows(qkv), angles(cosSin), qWeights(qNorm), kWeights(kNorm), y(static_cast<size_t>(length * width));
+    const DeviceArray<float> deviceSlopes(slopes), deviceSinks(sinks);
     const DeviceArray<float> keys(static_cast<size_t>(shape.kvHeads * positions * shape.headDim));
-    DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
-    // Padding must be zero, what is not yet written may be anything.
-    std::vector<float> blank(static_cast<size_t>(shape.kvHeads * positions * row), std::nanf(""));
-    for (size_t i = 0; i < blank.size(); ++i)
-      if (static_cast<int64_t>(i) % row >= shape.headDim)
-        blank[i] = 0.0f;
-    values.set(blank);
+    // Caches start as NaN: nothing that was not written may count.
+    const DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
     DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::attentionWorkspaceBytes(16, shape.heads, shape.kvHeads, shape.headDim)));
     workspace.zero();
     size_t piece = 0;
@@ -89,18 +90,20 @@ struct Sequence {
       const DeviceArray<int32_t> position(std::vector<int32_t>{static_cast<int32_t>(start)});
       const cuda::Step step{tokens, nullptr, position.get()};
       cuda::RopeCache rope;
-      rope.qkv = rows.get() + start * stride, rope.cosSin = shape.pairs ? angles.get() + start * 2 * shape.pairs : nullptr;
+      rope.q = rows.get() + start * stride, rope.k = rope.q + column(shape.heads), rope.v = rope.q + column(shape.heads + shape.kvHeads);
+      rope.cosSin = shape.pairs ? angles.get() + start * 2 * shape.pairs : nullptr;
       rope.qNorm = shape.normed ? qWeights.get() : nullptr, rope.kNorm = shape.normed ? kWeights.get() : nullptr;
       rope.kCache = keys.get(), rope.vCache = values.get();
       rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.pairs;
-      rope.pairing = shape.pairing, rope.stride = stride, rope.context = shape.context, rope.eps = 1e-6f;
-      rope.kColumn = column(shape.heads), rope.vColumn = column(shape.heads + shape.kvHeads);
+      rope.pairing = shape.pairing, rope.qStride = rope.kStride = rope.vStride = stride, rope.context = shape.context, rope.eps = 1e-6f;
       REQUIRE(cuda::launchRopeCache(step, rope, nullptr) == 0);
       cuda::Attention attention;
       attention.q = rows.get() + start * stride, attention.kCache = keys.get(), attention.vCache = values.get();
       attention.y = y.get() + start * width, attention.heads = shape.heads, attention.kvHeads = shape.kvHeads;
       attention.headDim = shape.headDim, attention.qStride = stride, attention.yStride = width, attention.window = shape.window;
       attention.context = shape.context, attention.scale = scale, attention.softcap = shape.softcap;
+      attention.chunk = shape.chunk, attention.alibiRounded = shape.rounded;
+      attention.slopes = shape.sloped ? deviceSlopes.get() : nullptr, attention.sinks = shape.sunk ? deviceSinks.get() : nullptr;
       attention.workspace = workspace.get();
       REQUIRE(cuda::launchAttention(step, attention, nullptr) == 0);
       REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
@@ -117,6 +120,9 @@ TEST_CASE("rope_cache and attention are the reference's, however the sequence is
       {8, 2, 64, 32, 0, false, 0, 0.0f},        {6, 2, 40, 20, 1, false, 0, 0.0f},  {4, 4, 128, 32, 0, true, 0, 0.0f},
       {5, 1, 80, 0, 0, false, 100, 0.0f},       {10, 1, 256, 64, 0, true, 0, 30.0f}, {2, 1, 18, 9, 0, false, 33, 20.0f},
       {16, 8, 128, 64, 0, false, 0, 0.0f, 513}, {24, 2, 64, 32, 0, false, 0, 0.0f},
+      {4, 2, 32, 16, 0, false, 0, 0.0f, 600, 150, true},
+      {8, 8, 64, 0, 0, false, 0, 0.0f, 600, 0, false, true},
+      {6, 2, 64, 0, 0, false, 90, 0.0f, 600, 0, true, true, true},
   };
   for (const Shape &shape : shapes) {
     const Sequence sequence(shape, shape.heads > 10 ? 330 : 513);

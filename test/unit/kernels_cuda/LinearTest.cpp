@@ -23,6 +23,7 @@ struct Case {
   bool gated = false, biased = false, withResidual = false;
   int64_t normKind = -1;
   Activation activation = Activation::None;
+  float scale = 1.0f;
 };
 
 struct Layer {
@@ -51,6 +52,7 @@ struct Layer {
     linear.residualStride = yStride;
     linear.norm = {shape.normKind, normWeight.data(), normBias.data(), 1e-5f};
     linear.activation = shape.activation;
+    linear.scale = shape.scale;
     std::vector<float> y(static_cast<size_t>(shape.tokens * yStride), std::numeric_limits<float>::quiet_NaN());
     reference::linear(linear, y.data(), yStride);
     return y;
@@ -75,7 +77,7 @@ struct Layer {
     linear.residual = shape.withResidual ? deviceResidual.get() + first * yStride : nullptr;
     linear.y = y.get() + first * yStride;
     linear.xStride = xStride, linear.yStride = yStride, linear.residualStride = yStride;
-    linear.activation = static_cast<int64_t>(shape.activation), linear.gated = shape.gated;
+    linear.activation = static_cast<int64_t>(shape.activation), linear.gated = shape.gated, linear.scale = shape.scale;
     linear.norm = {shape.normKind, weights.get(), biases.get(), 1e-5f};
     linear.workspace = workspace.get(), linear.prefillParts = prefillParts;
     REQUIRE(cuda::launchLinear({count, nullptr, nullptr}, linear, nullptr) == 0);
@@ -128,7 +130,7 @@ TEST_CASE("linear's prologues and epilogues") {
       for (const int64_t norm : {-1, 0, 1})
         for (const int64_t tokens : {1, 2, 5, 12}) {
           const auto activation = static_cast<Activation>(seed % 7);
-          checkLayer({format, 40, 512, tokens, gated, seed % 2 == 0, seed % 3 != 0, norm, activation}, seed);
+          checkLayer({format, 40, 512, tokens, gated, seed % 2 == 0, seed % 3 != 0, norm, activation, seed % 4 < 2 ? 1.0f : 0.3f}, seed);
           ++seed;
         }
 }

@@ -39,7 +39,7 @@ TEST_CASE("norm of both kinds, with and without weights, in place too") {
         const std::vector<float> x = Random(1).floats(tokens * stride, 3.0f), weight = Random(2).floats(cols), bias = Random(3).floats(cols);
         const DeviceArray<float> deviceX(x), deviceWeight(weight), deviceBias(bias);
         const cuda::Norm norm{kind, weighted ? deviceWeight.get() : nullptr, weighted ? deviceBias.get() : nullptr, 1e-5f};
-        REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr}, {norm, deviceX.get(), deviceX.get(), cols, stride, stride}, nullptr) == 0);
+        REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr}, {norm, deviceX.get(), deviceX.get(), cols, stride, stride, 1, true}, nullptr) == 0);
         std::vector<float> expected = x;
         for (int64_t t = 0; t < tokens; ++t)
           reference::norm({kind, weighted ? weight.data() : nullptr, weighted ? bias.data() : nullptr, 1e-5f}, x.data() + t * stride,
@@ -67,9 +67,9 @@ TEST_CASE("rotary") {
 TEST_CASE("activate, gate and add") {
   const int64_t tokens = 3, cols = 777, stride = 800;
   const std::vector<float> a = Random(1).floats(tokens * stride, 6.0f), b = Random(2).floats(tokens * stride, 2.0f);
-  const auto run = [&](auto launch, int64_t activation) {
+  const auto run = [&](auto launch, int64_t activation, float number = 0.0f) {
     const DeviceArray<float> deviceA(a), deviceB(b), y(a);
-    REQUIRE(launch({tokens, nullptr, nullptr}, {deviceA.get(), deviceB.get(), y.get(), cols, stride, stride, stride, activation}, nullptr) == 0);
+    REQUIRE(launch({tokens, nullptr, nullptr}, {deviceA.get(), deviceB.get(), y.get(), cols, stride, stride, stride, activation, number}, nullptr) == 0);
     return y.values();
   };
   for (int64_t activation = 0; activation < 7; ++activation) {
@@ -83,6 +83,54 @@ TEST_CASE("activate, gate and add") {
     CHECK(largestError(run(cuda::launchActivate, activation), activated) < 2e-5);
     CHECK(largestError(run(cuda::launchGate, activation), gated) < 4e-5);
     CHECK(largestError(run(cuda::launchAdd, activation), added) == 0);
+  }
+}
+
+TEST_CASE("clamp and scale; a NaN passes") {
+  std::vector<float> x = Random(1).floats(700, 5.0f), clamped, scaled;
+  x[3] = std::nanf(""), x[4] = INFINITY, x[5] = -INFINITY;
+  for (const float value : x)
+    clamped.push_back(static_cast<float>(reference::clamp(value, 2.5))), scaled.push_back(value * 0.37f);
+  const DeviceArray<float> deviceX(x), y(x.size());
+  const cuda::Elementwise elementwise{deviceX.get(), nullptr, y.get(), 350, 350, 0, 350, 0, 2.5f};
+  REQUIRE(cuda::launchClamp({2, nullptr, nullptr}, elementwise, nullptr) == 0);
+  CHECK(largestError(y.values(), clamped) == 0);
+  cuda::Elementwise scale = elementwise;
+  scale.number = 0.37f;
+  REQUIRE(cuda::launchScale({2, nullptr, nullptr}, scale, nullptr) == 0);
+  const std::vector<float> got = y.values();
+  CHECK(got[3] != got[3]);
+  CHECK(got[4] == INFINITY);
+  CHECK(equalBits(got.data() + 6, scaled.data() + 6, scaled.size() - 6));
+}
+
+TEST_CASE("norm of groups, with weights of their own or shared") {
+  const int64_t tokens = 2, groups = 6, width = 40, cols = groups * width;
+  const std::vector<float> x = Random(1).floats(tokens * cols), weight = Random(2).floats(cols), bias = Random(3).floats(cols);
+  const DeviceArray<float> deviceX(x), deviceWeight(weight), deviceBias(bias), y(x.size());
+  for (const int64_t kind : {0, 1})
+    for (const bool own : {false, true}) {
+      const cuda::Norm norm{kind, deviceWeight.get(), deviceBias.get(), 1e-5f};
+      REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr}, {norm, deviceX.get(), y.get(), cols, cols, cols, groups, own}, nullptr) == 0);
+      std::vector<float> expected(x.size());
+      for (int64_t t = 0; t < tokens; ++t)
+        reference::groupNorm({kind, weight.data(), bias.data(), 1e-5f}, x.data() + t * cols, expected.data() + t * cols, cols, groups, own);
+      CHECK(largestError(y.values(), expected) < 2e-5);
+    }
+}
+
+TEST_CASE("positions adds the rows of the step's positions in every format") {
+  for (const Format format : allFormats()) {
+    const int64_t cols = formatInfo(format).blockElems == 1 ? 77 : 256, tokens = 3;
+    const Weights table = randomWeights(format, 60, cols, 3);
+    const std::vector<float> x = Random(4).floats(tokens * cols);
+    const DeviceArray<uint8_t> packed(table.packed);
+    const DeviceArray<int32_t> position(std::vector<int32_t>{30});
+    const DeviceArray<float> y(x);
+    REQUIRE(cuda::launchPositions({tokens, nullptr, position.get()}, {format, y.get(), packed.get(), y.get(), 60, cols, cols, cols, 2}, nullptr) == 0);
+    std::vector<float> expected(x.size());
+    reference::addPositions(x.data(), table.values.data(), expected.data(), tokens, cols, 32);
+    CHECK(largestError(y.values(), expected) == 0);
   }
 }
 

@@ -70,9 +70,9 @@ TEST_CASE("under a cap bound <= best <= found, and found is nearly always best")
   }
   MESSAGE("of " << solved << " problems, " << capped << " short of memory: best found " << best << ", proven " << proven
                 << ", worst " << worst * 100 << "% above the best");
-  CHECK(capped > 500);
+  CHECK(capped > 650); // counts those whose bound a price raised: a bound that is true but loose counts fewer
   CHECK(best >= solved * 99 / 100);
-  CHECK(proven >= solved * 3 / 4); // a bound that is true but loose proves fewer
+  CHECK(proven >= solved * 3 / 4);
 }
 
 TEST_CASE("a tensor read twice on the other device is copied once") {
