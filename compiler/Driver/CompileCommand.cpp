@@ -32,10 +32,15 @@ int64_t cacheBytesPerPosition(const ModelSpec &spec) { return std::max<int64_t>(
 
 // Returns the positions to compile for: as asked, or the model's own, so that the cache takes at most a quarter of memory.
 llvm::Expected<int64_t> chooseContext(const ModelSpec &spec, int64_t asked) {
+  int64_t learned = spec.learnedPositions - spec.positionOffset;
+  if (spec.learnedPositions != 0 && asked > learned)
+    return diagnose("", "--ctx {0}: the model has learned embeddings for {1} positions; give at most that", asked, learned);
   if (asked > 0)
     return asked;
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   int64_t own = spec.context > 0 ? spec.context : 4096;
+  if (spec.learnedPositions != 0)
+    own = std::min(own, learned);
   int64_t most = std::max<int64_t>(memory / 4 / cacheBytesPerPosition(spec), 1);
   if (own <= most)
     return own;

@@ -123,6 +123,8 @@ llvm::Expected<Source> openSource(const std::vector<std::string> &inputs, llvm::
   llvm::Error error = inputs.size() == 2 ? openPair(source, inputs[0], inputs[1]) : openAlone(source, inputs[0]);
   if (error)
     return std::move(error);
+  // Published files of some families leave out the prefix of all tensor names, or add one.
+  fitTensorPrefix(source.spec, [&](llvm::StringRef name) { return source.checkpoint->find(name) != nullptr; });
   if (llvm::Error mismatch = checkTensors(*source.checkpoint, requiredTensors(source.spec), source.spec.tiedHead))
     return std::move(mismatch);
   source.tokenizer = tokenizer.empty() ? (source.checkpoint->gguf() ? "" : findTokenizer(inputs)) : tokenizer.str();

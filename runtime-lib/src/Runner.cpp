@@ -6,6 +6,7 @@
 #include "runtime-lib/src/CpuCheck.h"
 #include "runtime-lib/src/PromptLine.h"
 #include "runtime-lib/src/Text.h"
+#include "runtime-lib/src/PromptedDecoder.h"
 #include "runtime-lib/src/TextPrompt.h"
 
 #include <algorithm>
@@ -74,14 +75,6 @@ Result<std::vector<int32_t>> Runner::encode(const std::string &text) const {
   return ids.ok() ? ids : Failure{"error: " + ids.message()};
 }
 
-StreamDecoder Runner::decoderAfter(std::span<const int32_t> prompt) const {
-  StreamDecoder decoder(*tokenizer);
-  // The text continues the prompt: whether a first space is kept depends on what stands before it.
-  for (int32_t token : prompt)
-    decoder.next(token);
-  return decoder;
-}
-
 Result<std::vector<int32_t>> Runner::readPrompt() const {
   if (options.tokens)
     return narrowIds(*options.tokens, session->model().vocabulary);
@@ -101,7 +94,7 @@ nlohmann::ordered_json Runner::describe(const Generation &result, std::span<cons
   object["prompt"] = std::vector<int32_t>(prompt.begin(), prompt.end());
   object["tokens"] = result.tokens;
   if (tokenizer != nullptr) {
-    StreamDecoder decoder = decoderAfter(prompt);
+    PromptedDecoder decoder(*tokenizer, prompt);
     std::string text;
     for (int32_t token : result.tokens)
       text += decoder.next(token);
@@ -126,9 +119,9 @@ void Runner::printNotes(const Generation &result, std::span<const int32_t> promp
 }
 
 Result<Generation> Runner::streamTo(Output &out, std::span<const int32_t> prompt, LogitsFile *logits) {
-  std::optional<StreamDecoder> decoder; // None where ids are printed.
+  std::optional<PromptedDecoder> decoder; // None where ids are printed.
   if (!options.tokens && !options.json)
-    decoder = decoderAfter(prompt);
+    decoder.emplace(*tokenizer, prompt);
   bool first = true;
   Hooks hooks;
   if (logits != nullptr)

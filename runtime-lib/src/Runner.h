@@ -44,7 +44,6 @@ private:
   Result<Generation> streamTo(Output &out, std::span<const int32_t> prompt, LogitsFile *logits);
   Result<nlohmann::ordered_json> generateLine(const LineReader &reader, const std::string &line);
   nlohmann::ordered_json describe(const Generation &result, std::span<const int32_t> prompt) const;
-  StreamDecoder decoderAfter(std::span<const int32_t> prompt) const;
   void printNotes(const Generation &result, std::span<const int32_t> prompt) const;
 
   const Options &options;

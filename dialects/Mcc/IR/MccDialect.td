@@ -15,6 +15,7 @@ def Mcc_Dialect : Dialect {
     the same program. Values are tensors `[T, features]` in f32; weights and caches have types of their own.
   }];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
 }
 
 // Enumerations --------------------------------------------------------------------------------------------------

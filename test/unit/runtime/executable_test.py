@@ -633,14 +633,6 @@ class Text(Case):
         self.assertEqual(result.stdout, self.continuation("one", 9, special=False) + "\n")
         self.assertRefused(run("", "--no-special", program="speaking"), "the prompt has no tokens")
 
-    def test_bos_that_the_model_wants(self):
-        weights = ("--weights", os.path.join(FOLDER, "speaking.weights"))
-        for text, prompt in (("one", [5] + self.encode("one")), ("", [5, 0])):
-            answer = json.loads(run(text, "-n", "2", "--json", *weights, program="prefixing").stdout)
-            self.assertEqual(answer["prompt"], prompt)
-        answer = json.loads(run("one", "-n", "2", "--json", "--no-special", *weights, program="prefixing").stdout)
-        self.assertEqual(answer["prompt"], self.encode("one", special=False))
-
     def test_standard_input(self):
         for given, prompt in (("one\n", "one"), ("one", "one"), ("one\n\n", "one\n"), ("", "")):
             result = run("-", "-n", "9", "--ignore-eos", program="speaking", input=given)
