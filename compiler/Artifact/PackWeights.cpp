@@ -131,7 +131,7 @@ private:
 
 llvm::Error Packer::append(const void *data, uint64_t bytes) {
   if (!writer.append(data, bytes))
-    return diagnose("", "{0}", llvm::StringRef(writer.error()));
+    return blobError(writer);
   progress.advance(bytes);
   return llvm::Error::success();
 }
@@ -245,6 +245,12 @@ llvm::Error packWeights(exec::ProgramOp program, const Checkpoint &checkpoint, B
       return error;
   }
   return llvm::Error::success();
+}
+
+// The writer is plain C++ and words its errors itself: "FILE: error: TEXT".
+llvm::Error blobError(const BlobWriter &writer) {
+  auto [where, what] = llvm::StringRef(writer.error()).split(": error: ");
+  return llvm::make_error<Diagnosed>(where.str(), what.str());
 }
 
 } // namespace mcc

@@ -11,4 +11,7 @@ namespace mcc {
 /// megabytes at a time, packs on all processors, shows progress on a terminal.
 llvm::Error packWeights(exec::ProgramOp program, const Checkpoint &checkpoint, BlobWriter &writer);
 
+/// Returns what the writer says went wrong, as an error of the compiler's.
+llvm::Error blobError(const BlobWriter &writer);
+
 } // namespace mcc

@@ -131,7 +131,7 @@ llvm::Error Compilation::writeBlob(exec::ProgramOp program, BlobWriter &writer) 
     writer.append(tokenizer.data(), tokenizer.size());
   }
   if (!writer.finish())
-    return llvm::make_error<Diagnosed>("", writer.error());
+    return blobError(writer);
   return llvm::Error::success();
 }
 
@@ -195,7 +195,7 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
     return error;
   // All are complete: now, and quickly, the final names.
   if (!blob.commit())
-    return llvm::make_error<Diagnosed>("", blob.error());
+    return blobError(blob);
   return folder->commit();
 }
 

@@ -34,6 +34,10 @@ std::optional<Phase> parsePhase(llvm::StringRef name) {
   return std::nullopt;
 }
 
+// Mcc: as the model defines it --------------------------------------------------------------------------------------
+
+static void buildBuilt(OpPassManager &pm) { pm.nest<func::FuncOp>().addPass(ir::createVerifyBuiltPass()); }
+
 // Fused: fewer, larger ops ------------------------------------------------------------------------------------------
 
 static void buildFusion(OpPassManager &pm) {
@@ -75,11 +79,16 @@ static void buildExec(OpPassManager &pm, const PipelineOptions &options) {
 
 // Llvm: the step as code --------------------------------------------------------------------------------------------
 
-static void buildLlvm(OpPassManager &pm) { pm.addPass(createConvertExecToLLVMPass()); }
+static void buildLlvm(OpPassManager &pm) {
+  pm.addPass(createConvertExecToLLVMPass());
+  pm.addPass(createVerifyLoweredPass());
+}
 
 LogicalResult runPhases(ModuleOp module, Phase from, Phase to, const PipelineOptions &options) {
   PassManager pm(module.getContext());
   auto within = [&](Phase phase) { return from < phase && phase <= to; };
+  if (from == Phase::Mcc)
+    buildBuilt(pm);
   if (within(Phase::Fused))
     buildFusion(pm);
   if (within(Phase::Placed))

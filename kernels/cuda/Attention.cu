@@ -1,14 +1,15 @@
-// Attention of 1 to 16 tokens over a long cache, keys split over blocks; more tokens with the splits one after another.
+// Attention over a long cache, its keys split over blocks.
 //
-// Keys are taken in chunks of 64 that start at multiples of 64. Chunk c belongs to split c mod S, S a constant of the
-// shape; a split takes its chunks in order with the usual running maximum and sum, and the splits are merged in order.
-// So a token's result depends on its position alone: not on blocks, tokens beside it, or who finishes first. With few
-// tokens a split is a block, and the last block of a (token, kv head) to finish merges; with many, one block does all.
+// Keys are taken in chunks of 64 that start at multiples of 64. Of the chunks a token sees, the c-th belongs to split
+// c mod S, S a constant of the shape; a split takes its chunks in order with the usual running maximum and sum, and
+// the last block of a (token, kv head) to finish merges the splits in order. So a token's result depends on its
+// position alone: not on the tokens beside it, or who finishes first. More than 16 tokens take several launches.
 //
 // A block of 128 threads serves up to 8 query heads of one kv head. Scores: a warp takes 16 keys, lane = 4 keys x an
-// eighth of the dimensions. Values: thread = 4 dimensions x a share of the keys. Old keys and values are fetched into the
-// second-level cache before the wait for the predecessor. Expected: latency of two memory reads up to some thousand keys,
-// then 70% to 80% of the read bandwidth.
+// eighth of the dimensions, keys through registers. Values: thread = 4 dimensions x a share of the keys, each thread
+// through its own slots of shared memory, under way while the scores are made. Old keys and values are fetched into
+// the second-level cache before the wait for the predecessor. Expected: latency of a few dependent reads up to some
+// thousand keys, then 70% to 80% of the read bandwidth.
 #include "kernels/cuda/Attention.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/math.cuh"
@@ -19,33 +20,58 @@ namespace mcc::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kChunk = 64, kMaxDim = 512;
-// Up to so many tokens the splits are blocks.
-constexpr int64_t kSplitTokens = 16;
+constexpr int kThreads = 128, kChunk = 64, kMaxDim = 512, kMaxSplits = 64;
+// Dimensions of a batch of keys in registers: 8 for each lane.
+constexpr int kBatch = 64;
+// Tokens of a launch.
+constexpr int64_t kLaunchTokens = 16;
+// Chunks that a block fetches into the second-level cache ahead.
+constexpr int kAhead = 4;
 
 struct AttentionLaunch {
   Attention attention;
   const int32_t *position;
-  float *partials;   // [token][kv head][head tile][split][G][2 + row]
-  int32_t *counters; // [token][kv head][head tile], zero between launches
+  float *partials;   // [token of the launch][kv head][head tile][split][G][4 + row]
+  int32_t *counters; // [token of the launch][kv head][head tile], zero between launches
+  int64_t firstToken;
   int splits, row, group, tiles;
 };
 
-// A block's running softmax; `out` and `merged` are thread = 4 dimensions x a share of the keys.
+// A block's running softmax.
 template <int G>
-struct Shared {
+struct alignas(16) Shared {
   float q[G][kMaxDim];
-  float p[G][kChunk];
+  float values[kThreads * G * 4]; // [share of the keys][head][row]
+  float p[G][kChunk];             // of the chunk's keys; when merging, the splits' factors
   float shrink[G], largest[G], total[G];
   float slope[G];
-  float values[kThreads][G][4];
   int last;
+  __device__ float *staged() { return reinterpret_cast<float *>(this + 1); } // [key of the chunk][row]
 };
+static_assert(kMaxSplits <= kChunk);
 
 // Which keys and heads a block works on.
 struct Place {
   int64_t token, kv, tile, first, last; // positions [first, last]
+  int firstChunk, chunks;
   const float *keys, *values;
+};
+
+// The keys that the query at `position` sees.
+__device__ __forceinline__ void see(const Attention &a, int64_t position, Place &place) {
+  place.last = position;
+  place.first = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+  if (a.chunk > 0)
+    place.first = max(place.first, position / a.chunk * a.chunk);
+  place.firstChunk = static_cast<int>(place.first / kChunk);
+  place.chunks = static_cast<int>(place.last / kChunk) - place.firstChunk + 1;
+}
+
+// Thread = 4 dimensions x a share of the keys.
+struct ValuePlace {
+  int quads, shares, quad, share;
+  __device__ explicit ValuePlace(int row)
+      : quads(row / 4), shares(kThreads / quads), quad(threadIdx.x % quads), share(threadIdx.x / quads) {}
 };
 
 // What a slope adds to the score of the key at `position`.
@@ -57,48 +83,84 @@ __device__ __forceinline__ float slopeTerm(const Attention &attention, float slo
   return rounded(__fmul_rn(rounded(slope), rounded(at)));
 }
 
-template <int G>
-__device__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, int64_t start) {
-  const Attention &a = launch.attention;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane % 4, part = lane / 4;
-  const int64_t block = start + warp * 16;
-  float sums[G][4] = {};
-  if (block <= place.last) {
+// A lane's part of 64 dimensions of four keys.
+struct KeyBatch {
+  float4 at[8];
+  // Dimensions from `d` on of the warp's 16 keys of the chunk that begins at `start`.
+  __device__ __forceinline__ void load(const Attention &a, const Place &place, int64_t start, int d) {
+    const int lane = threadIdx.x % 32, quad = lane % 4, part = lane / 4;
+    const int64_t block = start + threadIdx.x / 32 * 16;
     const float *keys = place.keys + block * a.headDim + quad * 4;
-#pragma unroll 8
-    for (int d = part; d < a.headDim; d += 8) {
-      const float4 key = *reinterpret_cast<const float4 *>(keys + d * 16);
 #pragma unroll
-      for (int i = 0; i < G; ++i) {
-        const float q = shared.q[i][d];
-        sums[i][0] = fmaf(q, key.x, sums[i][0]), sums[i][1] = fmaf(q, key.y, sums[i][1]);
-        sums[i][2] = fmaf(q, key.z, sums[i][2]), sums[i][3] = fmaf(q, key.w, sums[i][3]);
-      }
+    for (int i = 0; i < 8; ++i) {
+      const int at16 = d + i * 8 + part;
+      at[i] = block <= place.last && at16 < a.headDim ? __ldcg(reinterpret_cast<const float4 *>(keys + at16 * 16))
+                                                      : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
+};
+
+// Adds the eight parts, each lane keeping the sums of fewer (head, key) pairs at every step: from `base` on.
+template <int apart, int count>
+__device__ __forceinline__ void foldParts(float *sums, int &base) {
+  if constexpr (apart >= 4) {
+    if constexpr (count > 1) {
+      const bool upper = threadIdx.x & apart;
 #pragma unroll
-  for (int i = 0; i < G; ++i)
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float sum = sums[i][k];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 4);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 8);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-      const int64_t position = block + quad * 4 + k;
-      float score = __fmul_rn(sum, a.scale);
-      if (a.softcap > 0.0f)
-        score = a.softcap * tanhf(score / a.softcap);
-      if (a.slopes)
-        score = __fadd_rn(score, slopeTerm(a, shared.slope[i], position));
-      if (part == 0)
-        shared.p[i][warp * 16 + quad * 4 + k] = position >= place.first && position <= place.last ? score : -INFINITY;
+      for (int k = 0; k < count / 2; ++k) {
+        const float mine = upper ? sums[k + count / 2] : sums[k], other = upper ? sums[k] : sums[k + count / 2];
+        sums[k] = __fadd_rn(mine, __shfl_xor_sync(0xffffffffu, other, apart));
+      }
+      base += upper ? count / 2 : 0;
+    } else {
+      sums[0] = __fadd_rn(sums[0], __shfl_xor_sync(0xffffffffu, sums[0], apart));
     }
-  __syncthreads();
+    foldParts<apart / 2, (count > 1 ? count / 2 : 1)>(sums, base);
+  }
+}
+
+// The chunk's scores; `batch` holds its first keys.
+template <int G>
+__device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                           int64_t start, KeyBatch &batch) {
+  const Attention &a = launch.attention;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane % 4, part = lane / 4;
+  float sums[G * 4] = {};
+  for (int d = 0; d < a.headDim; d += kBatch) {
+    KeyBatch next;
+    if (d + kBatch < a.headDim)
+      next.load(a, place, start, d + kBatch);
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+#pragma unroll
+      for (int i = 0; i < G; ++i) {
+        const float q = shared.q[i][d + j * 8 + part];
+        const float4 key = batch.at[j];
+        float *sum = sums + i * 4;
+        sum[0] = fmaf(q, key.x, sum[0]), sum[1] = fmaf(q, key.y, sum[1]);
+        sum[2] = fmaf(q, key.z, sum[2]), sum[3] = fmaf(q, key.w, sum[3]);
+      }
+    if (d + kBatch < a.headDim)
+      batch = next;
+  }
+  int base = 0;
+  foldParts<16, G * 4>(sums, base);
+#pragma unroll
+  for (int k = 0; k < (G * 4 + 7) / 8; ++k) {
+    const int head = (base + k) / 4, key = warp * 16 + quad * 4 + (base + k) % 4;
+    const int64_t position = start + key;
+    float score = __fmul_rn(sums[k], a.scale);
+    if (a.softcap > 0.0f)
+      score = a.softcap * tanhf(score / a.softcap);
+    if (a.slopes)
+      score = __fadd_rn(score, slopeTerm(a, shared.slope[head], position));
+    shared.p[head][key] = position >= place.first && position <= place.last ? score : -INFINITY;
+  }
 }
 
 // Scores of the chunk to e^(score - largest so far); each warp takes whole heads.
 template <int G>
-__device__ void softmaxChunk(Shared<G> &shared) {
+__device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
   const int lane = threadIdx.x % 32;
   for (int i = threadIdx.x / 32; i < G; i += kThreads / 32) {
     const float a = shared.p[i][lane], b = shared.p[i][lane + 32], before = shared.largest[i];
@@ -116,176 +178,211 @@ __device__ void softmaxChunk(Shared<G> &shared) {
   __syncthreads();
 }
 
+// Starts copying the values that this thread will multiply; zeros for keys that are not seen.
 template <int G>
-__device__ void addValues(const AttentionLaunch &launch, const Place &place, const Shared<G> &shared, int64_t start, float (&out)[G][4]) {
-  const int quads = launch.row / 4, shares = kThreads / quads, quad = threadIdx.x % quads, share = threadIdx.x / quads;
+__device__ __forceinline__ void stageValues(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                            int64_t start) {
+  const ValuePlace at(launch.row);
+  if (at.share < at.shares) {
+    const uint32_t to = ptx::shared_address(shared.staged() + at.quad * 4);
+    for (int j = at.share; j < kChunk; j += at.shares) {
+      const bool seen = start + j >= place.first && start + j <= place.last;
+      ptx::cp_async_or_zero(to + j * launch.row * 4,
+                            place.values + (seen ? start + j : place.last) * launch.row + at.quad * 4, seen);
+    }
+  }
+  ptx::cp_async_commit_group();
+}
+
+template <int G>
+__device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared, float (&out)[G][4]) {
+  const ValuePlace at(launch.row);
 #pragma unroll
   for (int i = 0; i < G; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       out[i][k] = __fmul_rn(out[i][k], shared.shrink[i]);
-  if (share < shares) {
-    const int begin = static_cast<int>(max(place.first - start, int64_t{0}));
-    const int end = static_cast<int>(min(place.last - start + 1, int64_t{kChunk}));
-    const float *values = place.values + start * launch.row + quad * 4;
+  ptx::cp_async_wait_group<0>();
+  if (at.share >= at.shares)
+    return;
+  const float *values = shared.staged() + at.quad * 4;
 #pragma unroll 8
-    for (int j = share; j < kChunk; j += shares) {
-      if (j < begin || j >= end)
-        continue;
-      const float4 value = *reinterpret_cast<const float4 *>(values + static_cast<int64_t>(j) * launch.row);
-#pragma unroll
-      for (int i = 0; i < G; ++i) {
-        const float p = shared.p[i][j];
-        out[i][0] = fmaf(p, value.x, out[i][0]), out[i][1] = fmaf(p, value.y, out[i][1]);
-        out[i][2] = fmaf(p, value.z, out[i][2]), out[i][3] = fmaf(p, value.w, out[i][3]);
-      }
-    }
-  }
-  __syncthreads();
-}
-
-// One split: leaves largest and total in `shared`, the sum of p v in shared.values[quad] of the first threads.
-template <int G>
-__device__ void attendSplit(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, int split) {
-  const int64_t firstChunk = place.first / kChunk, lastChunk = place.last / kChunk;
-  float out[G][4] = {};
-  if (threadIdx.x < G)
-    shared.largest[threadIdx.x] = -INFINITY, shared.total[threadIdx.x] = 0.0f;
-  __syncthreads();
-  const int64_t skip = (split - firstChunk % launch.splits + launch.splits) % launch.splits;
-  for (int64_t chunk = firstChunk + skip; chunk <= lastChunk; chunk += launch.splits) {
-    scoreChunk<G>(launch, place, shared, chunk * kChunk);
-    softmaxChunk<G>(shared);
-    addValues<G>(launch, place, shared, chunk * kChunk, out);
-  }
-#pragma unroll
-  for (int i = 0; i < G; ++i)
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-      shared.values[threadIdx.x][i][k] = out[i][k];
-  __syncthreads();
-  const int quads = launch.row / 4, shares = kThreads / quads;
-  if (threadIdx.x < quads)
-    for (int share = 1; share < shares; ++share)
-#pragma unroll
-      for (int i = 0; i < G; ++i)
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-          shared.values[threadIdx.x][i][k] += shared.values[share * quads + threadIdx.x][i][k];
-  __syncthreads();
-}
-
-// The splits merged so far, for 4 dimensions of G heads.
-template <int G>
-struct Merged {
-  float largest[G], total[G], out[G][4];
-  // A softmax that has seen the head's sink, if there is one, and no key: the sink is one more logit, and has no value.
-  __device__ Merged(const AttentionLaunch &launch, const Place &place) {
+  for (int j = at.share; j < kChunk; j += at.shares) {
+    const float4 value = *reinterpret_cast<const float4 *>(values + j * launch.row);
 #pragma unroll
     for (int i = 0; i < G; ++i) {
-      const int64_t inGroup = place.tile * G + i;
-      const float *sink = launch.attention.sinks && inGroup < launch.group
-                              ? launch.attention.sinks + place.kv * launch.group + inGroup
-                              : nullptr;
-      largest[i] = sink ? *sink : -INFINITY, total[i] = sink ? 1.0f : 0.0f;
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        out[i][k] = 0.0f;
+      const float p = shared.p[i][j];
+      out[i][0] = fmaf(p, value.x, out[i][0]), out[i][1] = fmaf(p, value.y, out[i][1]);
+      out[i][2] = fmaf(p, value.z, out[i][2]), out[i][3] = fmaf(p, value.w, out[i][3]);
     }
-  }
-  __device__ void add(int i, float otherLargest, float otherTotal, const float (&other)[4]) {
-    const float next = fmaxf(largest[i], otherLargest), mine = expf(largest[i] - next), theirs = expf(otherLargest - next);
-    total[i] = fmaf(otherTotal, theirs, __fmul_rn(total[i], mine));
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-      out[i][k] = fmaf(other[k], theirs, __fmul_rn(out[i][k], mine));
-    largest[i] = next;
-  }
-};
-
-template <int G>
-__device__ void storeResult(const AttentionLaunch &launch, const Place &place, const Merged<G> &merged) {
-  const Attention &a = launch.attention;
-#pragma unroll
-  for (int i = 0; i < G; ++i) {
-    const int64_t inGroup = place.tile * G + i, head = place.kv * launch.group + inGroup;
-    if (inGroup >= launch.group)
-      continue;
-    float *y = a.y + place.token * a.yStride + head * a.headDim;
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-      if (threadIdx.x * 4 + k < a.headDim)
-        y[threadIdx.x * 4 + k] = merged.out[i][k] / merged.total[i];
   }
 }
 
-// Whether `split` has a chunk of [first, last].
-__device__ bool active(const AttentionLaunch &launch, const Place &place, int split) {
-  const int64_t firstChunk = place.first / kChunk, lastChunk = place.last / kChunk;
-  const int64_t skip = (split - firstChunk % launch.splits + launch.splits) % launch.splits;
-  return firstChunk + skip <= lastChunk;
+// The block's queries and slopes into shared memory.
+template <int G>
+__device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const Place &place, Shared<G> &shared) {
+  const Attention &a = launch.attention;
+  const int dim = static_cast<int>(a.headDim), padded = (dim + kBatch - 1) / kBatch * kBatch;
+  const int64_t firstHead = place.tile * G;
+  const float *q = a.q + place.token * a.qStride + (place.kv * launch.group + firstHead) * a.headDim;
+  for (int i = threadIdx.x; i < G * padded; i += kThreads) {
+    const int head = i / padded, d = i % padded;
+    shared.q[head][d] = firstHead + head < launch.group && d < dim ? __ldcg(q + head * dim + d) : 0.0f;
+  }
+  if (threadIdx.x < G) {
+    const int64_t inGroup = firstHead + threadIdx.x;
+    shared.slope[threadIdx.x] = a.slopes && inGroup < launch.group ? a.slopes[place.kv * launch.group + inGroup] : 0.0f;
+    shared.largest[threadIdx.x] = -INFINITY, shared.total[threadIdx.x] = 0.0f;
+  }
+}
+
+// One split: leaves largest and total in `shared`, each share's sum of p v in shared.values.
+template <int G>
+__device__ __forceinline__ void attendSplit(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                            int split) {
+  float out[G][4] = {};
+  KeyBatch batch;
+  int64_t start = static_cast<int64_t>(place.firstChunk + split) * kChunk;
+  batch.load(launch.attention, place, start, 0);
+  stageValues<G>(launch, place, shared, start);
+  loadQueries<G>(launch, place, shared);
+  __syncthreads();
+  for (int chunk = split; chunk < place.chunks; chunk += launch.splits) {
+    scoreChunk<G>(launch, place, shared, start, batch);
+    start += static_cast<int64_t>(launch.splits) * kChunk;
+    const bool more = chunk + launch.splits < place.chunks;
+    if (more)
+      batch.load(launch.attention, place, start, 0);
+    __syncthreads();
+    softmaxChunk<G>(shared);
+    addValues<G>(launch, shared, out);
+    if (more) {
+      stageValues<G>(launch, place, shared, start);
+      __syncthreads();
+    }
+  }
+  const ValuePlace at(launch.row);
+  if (at.share < at.shares)
+#pragma unroll
+    for (int i = 0; i < G; ++i)
+      *reinterpret_cast<float4 *>(shared.values + (at.share * G + i) * launch.row +
+                                  at.quad * 4) = {out[i][0], out[i][1], out[i][2], out[i][3]};
+  __syncthreads();
 }
 
 // Puts this block's split into the workspace; returns true in the block that comes last, for which all are visible.
 template <int G>
-__device__ bool publish(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, float *partials, int split) {
-  const int quads = launch.row / 4, stride = launch.row + 4;
-  if (threadIdx.x < quads)
-#pragma unroll
-    for (int i = 0; i < G; ++i) {
-      float *to = partials + (static_cast<int64_t>(split) * G + i) * stride;
-      const float(&v)[4] = shared.values[threadIdx.x][i];
-      *reinterpret_cast<float4 *>(to + 4 + threadIdx.x * 4) = {v[0], v[1], v[2], v[3]};
-      if (threadIdx.x == 0)
-        to[0] = shared.largest[i], to[1] = shared.total[i];
+__device__ __forceinline__ bool publish(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                        float *partials, int32_t *counter, int split) {
+  const int quads = launch.row / 4, shares = kThreads / quads, stride = launch.row + 4;
+  float *to = partials + static_cast<int64_t>(split) * G * stride;
+  for (int i = threadIdx.x; i < G * quads; i += kThreads) {
+    const int head = i / quads, quad = i % quads;
+    const float *from = shared.values + head * launch.row + quad * 4;
+    float4 sum = *reinterpret_cast<const float4 *>(from);
+#pragma unroll 8
+    for (int share = 1; share < shares; ++share) {
+      const float4 v = *reinterpret_cast<const float4 *>(from + share * G * launch.row);
+      sum.x = __fadd_rn(sum.x, v.x), sum.y = __fadd_rn(sum.y, v.y);
+      sum.z = __fadd_rn(sum.z, v.z), sum.w = __fadd_rn(sum.w, v.w);
     }
-  __threadfence();
+    __stcg(reinterpret_cast<float4 *>(to + head * stride + 4 + quad * 4), sum);
+  }
+  if (threadIdx.x < G)
+    __stcg(reinterpret_cast<float2 *>(to + threadIdx.x * stride),
+           float2{shared.largest[threadIdx.x], shared.total[threadIdx.x]});
   __syncthreads();
   if (threadIdx.x == 0) {
-    const int64_t chunks = place.last / kChunk - place.first / kChunk + 1;
-    const int expected = static_cast<int>(min(chunks, static_cast<int64_t>(launch.splits)));
-    int32_t *counter = launch.counters + (place.token * launch.attention.kvHeads + place.kv) * launch.tiles + place.tile;
-    shared.last = atomicAdd(counter, 1) == expected - 1;
+    __threadfence();
+    shared.last = atomicAdd(counter, 1) == min(place.chunks, launch.splits) - 1;
     if (shared.last)
       *counter = 0; // for the next launch
+    __threadfence();
   }
   __syncthreads();
-  __threadfence();
   return shared.last;
 }
 
+// The splits' factors e^(largest of the split - largest of all) into shared.p, the sum of all into shared.total; each
+// warp takes whole heads. A head's sink, if there is one, is one more logit that has no value.
 template <int G>
-__device__ void mergePartials(const AttentionLaunch &launch, const Place &place, const float *partials) {
-  const int quads = launch.row / 4, stride = launch.row + 4;
-  if (threadIdx.x >= quads)
-    return;
-  Merged<G> merged(launch, place);
-  for (int split = 0; split < launch.splits; ++split) {
-    if (!active(launch, place, split))
-      continue;
+__device__ __forceinline__ void weighSplits(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                            const float *partials, int splits) {
+  const int lane = threadIdx.x % 32, stride = launch.row + 4;
+  const float *sinks = launch.attention.sinks;
+  for (int i = threadIdx.x / 32; i < G; i += kThreads / 32) {
+    const int64_t inGroup = place.tile * G + i;
+    float2 states[2];
 #pragma unroll
-    for (int i = 0; i < G; ++i) {
-      const float *from = partials + (static_cast<int64_t>(split) * G + i) * stride;
-      const float2 state = __ldcg(reinterpret_cast<const float2 *>(from));
-      const float4 v = __ldcg(reinterpret_cast<const float4 *>(from + 4 + threadIdx.x * 4));
-      merged.add(i, state.x, state.y, {v.x, v.y, v.z, v.w});
+    for (int k = 0; k < 2; ++k) {
+      const int split = lane + 32 * k;
+      states[k] = split < splits ? __ldcg(reinterpret_cast<const float2 *>(partials + (split * G + i) * stride))
+                                 : float2{-INFINITY, 0.0f};
     }
+    const float sink = sinks && inGroup < launch.group ? sinks[place.kv * launch.group + inGroup] : -INFINITY;
+    const float largest = fmaxf(sink, warp_max(fmaxf(states[0].x, states[1].x)));
+    const float a = expf(states[0].x - largest), b = expf(states[1].x - largest);
+    shared.p[i][lane] = a, shared.p[i][lane + 32] = b;
+    const float total = warp_sum(fmaf(b, states[1].y, __fmul_rn(a, states[0].y)));
+    if (lane == 0)
+      shared.total[i] = __fadd_rn(total, expf(sink - largest));
   }
-  storeResult<G>(launch, place, merged);
+}
+
+// y = the merged splits, added in order.
+template <int G>
+__device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                              const float *partials) {
+  constexpr int kTogether = 16; // reads under way
+  const Attention &a = launch.attention;
+  const int quads = launch.row / 4, stride = launch.row + 4, splits = min(place.chunks, launch.splits);
+  for (int round = 0; round < G * quads; round += kThreads) {
+    const int item = round + threadIdx.x, head = item / quads, quad = item % quads;
+    const bool mine = item < G * quads && place.tile * G + head < launch.group;
+    float4 sum = {0.0f, 0.0f, 0.0f, 0.0f}, v[kTogether];
+    for (int split = 0; split < splits; split += kTogether) {
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k)
+        v[k] = mine && split + k < splits ? __ldcg(reinterpret_cast<const float4 *>(
+                                                partials + ((split + k) * G + head) * stride + 4 + quad * 4))
+                                          : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      if (round == 0 && split == 0) {
+        weighSplits<G>(launch, place, shared, partials, splits);
+        __syncthreads();
+      }
+      if (mine)
+#pragma unroll
+        for (int k = 0; k < kTogether; ++k) {
+          const float factor = shared.p[head][split + k];
+          sum.x = fmaf(factor, v[k].x, sum.x), sum.y = fmaf(factor, v[k].y, sum.y);
+          sum.z = fmaf(factor, v[k].z, sum.z), sum.w = fmaf(factor, v[k].w, sum.w);
+        }
+    }
+    if (!mine)
+      continue;
+    const float total = shared.total[head], result[4] = {sum.x / total, sum.y / total, sum.z / total, sum.w / total};
+    float *y = a.y + place.token * a.yStride + (place.kv * launch.group + place.tile * G + head) * a.headDim;
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (quad * 4 + k < a.headDim)
+        y[quad * 4 + k] = result[k];
+  }
 }
 
 // Fetches the chunk's bytes into the second-level cache.
-__device__ void prefetchChunk(const AttentionLaunch &launch, const Place &place, int64_t chunk) {
-  const int64_t dim = launch.attention.headDim, end = min((chunk + 1) * kChunk, divideUp(launch.attention.context, 16) * 16);
-  const char *keys = reinterpret_cast<const char *>(place.keys + chunk * kChunk * dim);
-  const char *values = reinterpret_cast<const char *>(place.values + chunk * kChunk * launch.row);
-  for (int64_t i = threadIdx.x * 128; i < (end - chunk * kChunk) * dim * 4; i += kThreads * 128)
+__device__ __forceinline__ void prefetchChunk(const AttentionLaunch &launch, const Place &place, int chunk) {
+  const int dim = static_cast<int>(launch.attention.headDim);
+  const int64_t start = static_cast<int64_t>(chunk) * kChunk;
+  const int positions = static_cast<int>(min(place.last / 16 * 16 + 16 - start, int64_t{kChunk}));
+  const char *keys = reinterpret_cast<const char *>(place.keys + start * dim);
+  const char *values = reinterpret_cast<const char *>(place.values + start * launch.row);
+  for (int i = threadIdx.x * 128; i < positions * dim * 4; i += kThreads * 128)
     ptx::prefetch_l2(keys + i);
-  for (int64_t i = threadIdx.x * 128; i < (end - chunk * kChunk) * launch.row * 4; i += kThreads * 128)
+  for (int i = threadIdx.x * 128; i < positions * launch.row * 4; i += kThreads * 128)
     ptx::prefetch_l2(values + i);
 }
 
-// Grid: (kv heads x head tiles, splits or 1, tokens).
+// Grid: (kv heads x head tiles, splits, tokens).
 template <int G>
 __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_constant__ AttentionLaunch launch) {
   extern __shared__ __align__(16) uint8_t bytes[];
@@ -293,52 +390,27 @@ __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_consta
   const Attention &a = launch.attention;
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
+  const int split = blockIdx.y;
   Place place;
-  place.token = blockIdx.z, place.kv = blockIdx.x / launch.tiles, place.tile = blockIdx.x % launch.tiles;
+  place.token = launch.firstToken + blockIdx.z;
+  place.kv = blockIdx.x / launch.tiles, place.tile = blockIdx.x % launch.tiles;
   const int64_t positions = divideUp(a.context, 16) * 16;
   place.keys = a.kCache + place.kv * positions * a.headDim;
   place.values = a.vCache + place.kv * positions * launch.row;
-  place.last = *launch.position + place.token;
-  if (gridDim.y > 1 && blockIdx.y <= place.last / kChunk && place.last < a.context)
-    prefetchChunk(launch, place, blockIdx.y);
+  // Before the wait the position may be an old one: good enough to fetch ahead.
+  see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
+  if (place.last < a.context && place.last >= 0)
+    for (int i = 0; i < kAhead && split + i * launch.splits < place.chunks; ++i)
+      prefetchChunk(launch, place, place.firstChunk + split + i * launch.splits);
   ptx::griddepcontrol_wait();
-  place.last = *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token;
-  place.first = a.window > 0 && place.last >= a.window ? place.last - a.window + 1 : 0;
-  if (a.chunk > 0)
-    place.first = max(place.first, place.last / a.chunk * a.chunk);
-  if (gridDim.y > 1 && !active(launch, place, blockIdx.y))
+  see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
+  if (split >= place.chunks)
     return;
-  if (threadIdx.x < G) {
-    const int64_t inGroup = place.tile * G + threadIdx.x;
-    shared.slope[threadIdx.x] = a.slopes && inGroup < launch.group ? a.slopes[place.kv * launch.group + inGroup] : 0.0f;
-  }
-  for (int i = threadIdx.x; i < G * launch.row; i += kThreads) {
-    const int head = i / launch.row, d = i % launch.row;
-    const int64_t inGroup = place.tile * G + head;
-    shared.q[head][d] = inGroup < launch.group && d < a.headDim
-                            ? a.q[place.token * a.qStride + (place.kv * launch.group + inGroup) * a.headDim + d]
-                            : 0.0f;
-  }
-  if (gridDim.y > 1) {
-    const int64_t group = (place.token * a.kvHeads + place.kv) * launch.tiles + place.tile;
-    float *partials = launch.partials + group * launch.splits * G * (launch.row + 4);
-    attendSplit<G>(launch, place, shared, blockIdx.y);
-    if (publish<G>(launch, place, shared, partials, blockIdx.y))
-      mergePartials<G>(launch, place, partials);
-    return;
-  }
-  Merged<G> merged(launch, place);
-  for (int split = 0; split < launch.splits; ++split) {
-    if (!active(launch, place, split))
-      continue;
-    attendSplit<G>(launch, place, shared, split);
-#pragma unroll
-    for (int i = 0; i < G; ++i)
-      merged.add(i, shared.largest[i], shared.total[i], shared.values[threadIdx.x][i]);
-    __syncthreads();
-  }
-  if (threadIdx.x < launch.row / 4)
-    storeResult<G>(launch, place, merged);
+  const int64_t group = (blockIdx.z * a.kvHeads + place.kv) * launch.tiles + place.tile;
+  float *partials = launch.partials + group * launch.splits * G * (launch.row + 4);
+  attendSplit<G>(launch, place, shared, split);
+  if (publish<G>(launch, place, shared, partials, launch.counters + group, split))
+    mergePartials<G>(launch, place, shared, partials);
 }
 
 int tileHeads(int64_t group) { return group <= 1 ? 1 : group <= 2 ? 2 : group <= 4 ? 4 : 8; }
@@ -346,32 +418,42 @@ int tileHeads(int64_t group) { return group <= 1 ? 1 : group <= 2 ? 2 : group <=
 // Splits of the cache: a constant of the shape, enough for two hundred blocks a token.
 int64_t splitsOf(int64_t kvHeads, int64_t tiles) {
   const int64_t wanted = divideUp(256, kvHeads * tiles);
-  return wanted < 2 ? 2 : wanted > 64 ? 64 : wanted;
+  return wanted < 2 ? 2 : wanted > kMaxSplits ? kMaxSplits : wanted;
 }
 
 template <int G>
-Status start(const AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
+Status start(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
   const auto kernel = attention_kernel<G>;
-  if (const Status status = allowShared(kernel, sizeof(Shared<G>)))
+  const size_t bytes = sizeof(Shared<G>) + static_cast<size_t>(kChunk * launch.row) * 4;
+  if (const Status status = allowShared(kernel, bytes))
     return status;
-  const dim3 grid(static_cast<unsigned>(launch.attention.kvHeads * launch.tiles),
-                  tokens <= kSplitTokens ? static_cast<unsigned>(launch.splits) : 1, static_cast<unsigned>(tokens));
-  return mcc::cuda::launch(kernel, grid, dim3(kThreads), sizeof(Shared<G>), stream, launch);
+  for (; launch.firstToken < tokens; launch.firstToken += kLaunchTokens) {
+    const int64_t count = tokens - launch.firstToken < kLaunchTokens ? tokens - launch.firstToken : kLaunchTokens;
+    const dim3 grid(static_cast<unsigned>(launch.attention.kvHeads * launch.tiles),
+                    static_cast<unsigned>(launch.splits), static_cast<unsigned>(count));
+    if (const Status status = mcc::cuda::launch(kernel, grid, dim3(kThreads), bytes, stream, launch))
+      return status;
+  }
+  return cudaSuccess;
 }
 
-int64_t counterBytes(int64_t kvHeads, int64_t tiles) { return divideUp(kSplitTokens * kvHeads * tiles * 4, 256) * 256; }
+int64_t counterBytes(int64_t kvHeads, int64_t tiles) {
+  return divideUp(kLaunchTokens * kvHeads * tiles * 4, 256) * 256;
+}
 
 } // namespace
 
 int64_t attentionWorkspaceBytes(int64_t, int64_t heads, int64_t kvHeads, int64_t headDim) {
-  const int64_t group = heads / kvHeads, per = tileHeads(group), tiles = divideUp(group, per), row = divideUp(headDim, 16) * 16;
-  return counterBytes(kvHeads, tiles) + kSplitTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
+  const int64_t group = heads / kvHeads, per = tileHeads(group), tiles = divideUp(group, per),
+                row = divideUp(headDim, 16) * 16;
+  return counterBytes(kvHeads, tiles) +
+         kLaunchTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
 }
 
 Status launchAttention(const Step &step, const Attention &attention, cudaStream_t stream) {
   const Attention &a = attention;
-  if (step.tokens < 1 || step.tokens > 65535 || !step.position || a.kvHeads < 1 || a.heads % a.kvHeads != 0 || a.headDim < 1 ||
-      a.headDim > kMaxDim || !a.workspace)
+  if (step.tokens < 1 || step.tokens > 65535 || !step.position || a.kvHeads < 1 || a.heads % a.kvHeads != 0 ||
+      a.headDim < 1 || a.headDim > kMaxDim || !a.workspace)
     return kInvalidValue;
   AttentionLaunch launch = {};
   launch.attention = a;

@@ -1,13 +1,14 @@
 // Launchers of `rope_cache` and `attention` (kernels/KernelTable.def). Caches have the CPU's layouts, in f32:
-// k [kv_heads][ceil(context/16)][head_dim][16 positions], v [kv_heads][ceil16(context)][ceil16(head_dim)], zeros in v's padding.
+// k [kv_heads][ceil(context/16)][head_dim][16 positions], v [kv_heads][ceil16(context)][ceil16(head_dim)], zeros in v's
+// padding.
 #pragma once
 
 #include "kernels/cuda/Launch.h"
 
 namespace mcc::cuda {
 
-/// Normalises and rotates the new queries in place and the new keys on their way into the cache; stores keys and values at
-/// the step's positions. k and v are only read; q, k and v may be columns of one buffer.
+/// Normalises and rotates the new queries in place and the new keys on their way into the cache; stores keys and values
+/// at the step's positions. k and v are only read; q, k and v may be columns of one buffer.
 struct RopeCache {
   float *q = nullptr;
   const float *k = nullptr, *v = nullptr;

@@ -1,9 +1,9 @@
 // What every CUDA launcher shares: the stream type, the step as kernels see it, status codes.
 //
-// Launchers are plain C++: they take device pointers and sizes, allocate nothing, never synchronise, and may be captured
-// into a graph. What changes from replay to replay (tokens, position) is read through device pointers. Every launch
-// allows programmatic dependent launch: a kernel may start while its predecessor in the stream still runs, fetches
-// what no kernel writes (weights), and waits for the predecessor before it touches anything else.
+// Launchers are plain C++: they take device pointers and sizes, allocate nothing, never synchronise, and may be
+// captured into a graph. What changes from replay to replay (tokens, position) is read through device pointers. Every
+// launch allows programmatic dependent launch: a kernel may start while its predecessor in the stream still runs,
+// fetches what no kernel writes (weights), and waits for the predecessor before it touches anything else.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline constexpr Status kInvalidValue = 1;
 
 /// The step that a launch belongs to. `tokens` is fixed per graph; the pointers are to device memory.
 struct Step {
-  int64_t tokens = 1;              ///< rows of every activation buffer
-  const int32_t *ids = nullptr;    ///< [tokens] token ids
+  int64_t tokens = 1;                ///< rows of every activation buffer
+  const int32_t *ids = nullptr;      ///< [tokens] token ids
   const int32_t *position = nullptr; ///< cache position of the first token
 };
 

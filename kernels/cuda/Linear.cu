@@ -19,7 +19,9 @@ bool onTensorCores(Format format) {
   return format == Format::BF16 || format == Format::F16 || format == Format::Q8_0 || format == Format::Q4_0;
 }
 
-bool resident(int64_t tokens, int64_t cols) { return tokens <= 2 && divideUp(cols, kStepCols) * kStepCols * 6 * tokens <= kResidentBytes; }
+bool resident(int64_t tokens, int64_t cols) {
+  return tokens <= 2 && divideUp(cols, kStepCols) * kStepCols * 6 * tokens <= kResidentBytes;
+}
 
 int operandGroups(int64_t tokens) { return tokens <= 8 ? 3 : 6; }
 
@@ -28,7 +30,8 @@ int64_t operandBytes(int64_t tokens, int64_t cols) {
 }
 
 // One block a token: normalised rows, f32 [tokens][cols].
-__global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, const float *x, float *y, int cols, int64_t xStride) {
+__global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, const float *x, float *y, int cols,
+                                                                     int64_t xStride) {
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
@@ -41,10 +44,11 @@ __global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, 
   });
 }
 
-// One block a column of the operand groups: normalised and split, [tile][part, eights of tokens][lane][4]; absent tokens zero.
+// One block a column of the operand groups: normalised and split, [tile][part, eights of tokens][lane][4]; absent
+// tokens zero.
 template <Dealing dealing>
-__global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, int cols, int64_t xStride,
-                                                                 int tokens, int eights) {
+__global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, int cols,
+                                                                 int64_t xStride, int tokens, int eights) {
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
@@ -56,7 +60,8 @@ __global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, cons
   };
   if (token < tokens)
     return splitRow(norm, x + token * xStride, cols, scratch, threadIdx.x, place);
-  for (int column = threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols; column += kRowThreads)
+  for (int column = threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
+       column += kRowThreads)
     for (int part = 0; part < 3; ++part)
       *place(column, part) = 0;
 }
@@ -65,15 +70,16 @@ __global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, cons
 Status splitRows(Format format, LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
   const int eights = operandGroups(launch.tokens) / 3;
   launch.operand = reinterpret_cast<const uint2 *>(workspace);
-  const auto kernel = format == Format::Q4_0 ? split_rows_kernel<TileQ4_0::dealing> : split_rows_kernel<Dealing::Halves>;
+  const auto kernel =
+      format == Format::Q4_0 ? split_rows_kernel<TileQ4_0::dealing> : split_rows_kernel<Dealing::Halves>;
   return mcc::cuda::launch(kernel, dim3(8 * eights), dim3(kRowThreads), 0, stream, launch.norm, launch.x,
                            reinterpret_cast<uint16_t *>(workspace), launch.cols, launch.xStride, launch.tokens, eights);
 }
 
 Status normaliseRows(LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
   float *rows = reinterpret_cast<float *>(workspace);
-  const Status status = mcc::cuda::launch(normalise_rows_kernel, dim3(launch.tokens), dim3(kRowThreads), 0, stream, launch.norm,
-                                          launch.x, rows, launch.cols, launch.xStride);
+  const Status status = mcc::cuda::launch(normalise_rows_kernel, dim3(launch.tokens), dim3(kRowThreads), 0, stream,
+                                          launch.norm, launch.x, rows, launch.cols, launch.xStride);
   launch.x = rows;
   launch.xStride = launch.cols;
   return status;
@@ -105,7 +111,8 @@ bool usable(const Linear &linear) {
   const int64_t block = formatInfo(linear.format).blockElems;
   return linear.rows > 0 && linear.cols > 0 && linear.cols % block == 0 && linear.rows < (int64_t{1} << 30) &&
          linear.cols < (int64_t{1} << 24) && linear.x && linear.weight && linear.y &&
-         reinterpret_cast<uintptr_t>(linear.weight) % 64 == 0 && reinterpret_cast<uintptr_t>(linear.workspace) % 16 == 0;
+         reinterpret_cast<uintptr_t>(linear.weight) % 64 == 0 &&
+         reinterpret_cast<uintptr_t>(linear.workspace) % 16 == 0;
 }
 
 bool needsWorkspace(const Linear &linear, int64_t tokens) {
@@ -149,8 +156,9 @@ __global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *
   ptx::griddepcontrol_wait();
   const auto mergeWarp = [](Partial best) {
     for (int apart = 16; apart > 0; apart /= 2)
-      best = better(best, {__shfl_down_sync(0xffffffffu, best.value, apart), __shfl_down_sync(0xffffffffu, best.index, apart),
-                           __shfl_down_sync(0xffffffffu, best.sawNaN, apart), 0});
+      best = better(best,
+                    {__shfl_down_sync(0xffffffffu, best.value, apart), __shfl_down_sync(0xffffffffu, best.index, apart),
+                     __shfl_down_sync(0xffffffffu, best.sawNaN, apart), 0});
     return best;
   };
   const Partial best = mergeWarp(partials[threadIdx.x]);
@@ -197,8 +205,8 @@ Status launchLinear(const Step &step, const Linear &linear, cudaStream_t stream)
 
 Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream) {
   const Linear &linear = logits.linear;
-  if (!usable(linear) || step.tokens < 1 || !logits.partials || linear.gated || linear.activation != 0 || linear.scale != 1.0f || linear.residual ||
-      (needsWorkspace(linear, 1) && !linear.workspace))
+  if (!usable(linear) || step.tokens < 1 || !logits.partials || linear.gated || linear.activation != 0 ||
+      linear.scale != 1.0f || linear.residual || (needsWorkspace(linear, 1) && !linear.workspace))
     return kInvalidValue;
   LinearLaunch launch = describe(linear);
   launch.tokens = 1;
@@ -213,8 +221,8 @@ Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream)
 Status launchArgmax(const Step &step, const Argmax &argmax, cudaStream_t stream) {
   if (!argmax.partials || !argmax.token)
     return kInvalidValue;
-  return mcc::cuda::launch(argmax_kernel, dim3(1), dim3(kLogitPartials), 0, stream, argmax.partials, argmax.token, argmax.position,
-                           static_cast<int>(step.tokens));
+  return mcc::cuda::launch(argmax_kernel, dim3(1), dim3(kLogitPartials), 0, stream, argmax.partials, argmax.token,
+                           argmax.position, static_cast<int>(step.tokens));
 }
 
 } // namespace mcc::cuda

@@ -6,8 +6,8 @@
 
 namespace mcc::cuda {
 
-/// y = scale * activation(norm(x) W^T + bias) + residual, W packed in panel16. Meanings as in KernelTable.def; all pointers are
-/// to device memory, `weight` 64-byte aligned, strides in elements.
+/// y = scale * activation(norm(x) W^T + bias) + residual, W packed in panel16. Meanings as in KernelTable.def; all
+/// pointers are to device memory, `weight` 64-byte aligned, strides in elements.
 struct Linear {
   Format format = Format::BF16;
   int64_t rows = 0, cols = 0;
@@ -24,7 +24,8 @@ struct Linear {
   /// 0: a token's bits never depend on its neighbours. 1 to 3: more than 16 tokens may go to a GEMM that takes so many
   /// bf16 parts of an activation (1 rounds it, 2 keep 16 bits, 3 all 24), for the formats that have one (bf16).
   int prefillParts = 0;
-  uint8_t *workspace = nullptr; ///< linearWorkspaceBytes(tokens, cols, prefillParts), shared by all launches of a stream, or null where 0
+  uint8_t *workspace = nullptr; ///< linearWorkspaceBytes(tokens, cols, prefillParts), shared by all launches of a
+                                ///< stream, or null where 0
 };
 
 /// Bytes of workspace for launches of at most `tokens` tokens over at most `cols` columns. Monotonic in both.
@@ -41,8 +42,8 @@ struct Partial {
   int32_t padding;
 };
 
-/// logits = cap(scale * (norm(x) W^T + bias)) of the last token's row. `linear` gives format, rows, cols, x, weight, bias,
-/// norm, xStride and workspace; y is logits [rows].
+/// logits = cap(scale * (norm(x) W^T + bias)) of the last token's row. `linear` gives format, rows, cols, x, weight,
+/// bias, norm, xStride and workspace; y is logits [rows].
 struct Logits {
   Linear linear;
   Partial *partials = nullptr; ///< [kLogitPartials]
@@ -54,8 +55,8 @@ inline constexpr int64_t kLogitPartials = 512;
 
 Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream);
 
-/// token = index of the largest logit, lowest index on ties, -1 if any is NaN. Where `position` is set it is advanced by
-/// the step's tokens: the last act of a step whose graph is replayed.
+/// token = index of the largest logit, lowest index on ties, -1 if any is NaN. Where `position` is set it is advanced
+/// by the step's tokens: the last act of a step whose graph is replayed.
 struct Argmax {
   const Partial *partials = nullptr; ///< [kLogitPartials]
   int32_t *token = nullptr;

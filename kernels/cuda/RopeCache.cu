@@ -21,14 +21,16 @@ __device__ float blockSum(float value, float *scratch) {
   return sum;
 }
 
-// Rotates the first 2 * pairs entries; each thread takes whole pairs.
-__device__ void rotate(float *head, const float *cosSin, int64_t pairs, int64_t pairing) {
+// Rotates the first 2 * pairs entries; each thread takes whole pairs. `turn` is the cosine and sine of its first.
+__device__ void rotate(float *head, const float *cosSin, float2 turn, int64_t pairs, int64_t pairing) {
   const int64_t apart = pairing == 0 ? pairs : 1, advance = pairing == 0 ? 1 : 2;
   for (int64_t i = threadIdx.x; i < pairs; i += kThreads) {
     float *first = head + i * advance, *second = first + apart;
-    const float a = *first, b = *second, c = cosSin[i], s = cosSin[pairs + i];
-    *first = fmaf(a, c, -__fmul_rn(b, s));
-    *second = fmaf(b, c, __fmul_rn(a, s));
+    const float a = *first, b = *second;
+    if (i >= kThreads)
+      turn = {cosSin[i], cosSin[pairs + i]};
+    *first = fmaf(a, turn.x, -__fmul_rn(b, turn.y));
+    *second = fmaf(b, turn.x, __fmul_rn(a, turn.y));
   }
 }
 
@@ -53,6 +55,10 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   const int64_t kv = head - rope.heads;
   float *query = rope.q + token * rope.qStride + head * dim;
   const float *from = isKey ? rope.k + token * rope.kStride + kv * dim : query;
+  const float *cosSin = rope.cosSin + token * 2 * rope.pairs;
+  float2 turn = {1.0f, 0.0f}; // read early: one wait for memory, not two
+  if (rope.cosSin && threadIdx.x < rope.pairs)
+    turn = {cosSin[threadIdx.x], cosSin[rope.pairs + threadIdx.x]};
   float squares = 0.0f;
   for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
     vector[d] = from[d];
@@ -65,7 +71,7 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   }
   __syncthreads();
   if (rope.cosSin)
-    rotate(vector, rope.cosSin + token * 2 * rope.pairs, rope.pairs, rope.pairing);
+    rotate(vector, cosSin, turn, rope.pairs, rope.pairing);
   __syncthreads();
   float *to = rope.kCache + (kv * blocks + position / 16) * dim * 16 + position % 16;
   for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
@@ -83,7 +89,8 @@ Status launchRopeCache(const Step &step, const RopeCache &rope, cudaStream_t str
       (rope.cosSin && 2 * rope.pairs > rope.headDim))
     return kInvalidValue;
   const dim3 grid(static_cast<unsigned>(rope.heads + 2 * rope.kvHeads), static_cast<unsigned>(step.tokens));
-  return launch(rope_cache_kernel, grid, dim3(kThreads), static_cast<size_t>(rope.headDim) * 4, stream, rope, step.position);
+  return launch(rope_cache_kernel, grid, dim3(kThreads), static_cast<size_t>(rope.headDim) * 4, stream, rope,
+                step.position);
 }
 
 } // namespace mcc::cuda

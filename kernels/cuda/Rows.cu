@@ -21,16 +21,17 @@ __device__ __forceinline__ void enter() {
 
 // Grid: (columns, tokens).
 template <class PanelFormat>
-__global__ void embed_kernel(const uint8_t *table, const int32_t *ids, float *y, int64_t rows, int64_t cols, int64_t yStride,
-                             float scale) {
+__global__ void embed_kernel(const uint8_t *table, const int32_t *ids, float *y, int64_t rows, int64_t cols,
+                             int64_t yStride, float scale) {
   enter();
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y, id = ids[token];
   if (column >= cols)
     return;
   // A token outside the table, as after a NaN, reads nothing: its row is NaN, and so is every logit after it.
   const bool known = id >= 0 && id < rows;
-  const float value = known ? PanelFormat::value(table + id / 16 * panelBytes<PanelFormat>(cols), static_cast<int>(id % 16), column)
-                            : __int_as_float(0x7fc00000);
+  const float value =
+      known ? PanelFormat::value(table + id / 16 * panelBytes<PanelFormat>(cols), static_cast<int>(id % 16), column)
+            : __int_as_float(0x7fc00000);
   y[token * yStride + column] = scale * value;
 }
 
@@ -43,7 +44,8 @@ __global__ void positions_kernel(Positions p, const int32_t *position) {
   if (column >= p.cols)
     return;
   const bool known = row >= 0 && row < p.rows;
-  const float value = known ? PanelFormat::value(p.table + row / 16 * panelBytes<PanelFormat>(p.cols), static_cast<int>(row % 16), column)
+  const float value = known ? PanelFormat::value(p.table + row / 16 * panelBytes<PanelFormat>(p.cols),
+                                                 static_cast<int>(row % 16), column)
                             : __int_as_float(0x7fc00000);
   p.y[token * p.yStride + column] = __fadd_rn(p.x[token * p.xStride + column], value);
 }
@@ -58,18 +60,20 @@ __global__ __launch_bounds__(kRowThreads) void norm_kernel(NormRows rows) {
   norm.bias = norm.bias ? norm.bias + own : nullptr;
   float *row = rows.y + blockIdx.y * rows.yStride + first;
   const bool aligned = aligned16(row);
-  normalise_row(norm, rows.x + blockIdx.y * rows.xStride + first, cols, scratch, threadIdx.x, [&](int64_t column, float4 v) {
-    if (aligned && column + 4 <= cols) {
-      *reinterpret_cast<float4 *>(row + column) = v;
-      return;
-    }
-    const float values[4] = {v.x, v.y, v.z, v.w};
-    for (int64_t i = 0; i < 4 && column + i < cols; ++i)
-      row[column + i] = values[i];
-  });
+  normalise_row(norm, rows.x + blockIdx.y * rows.xStride + first, cols, scratch, threadIdx.x,
+                [&](int64_t column, float4 v) {
+                  if (aligned && column + 4 <= cols) {
+                    *reinterpret_cast<float4 *>(row + column) = v;
+                    return;
+                  }
+                  const float values[4] = {v.x, v.y, v.z, v.w};
+                  for (int64_t i = 0; i < 4 && column + i < cols; ++i)
+                    row[column + i] = values[i];
+                });
 }
 
-__global__ void rotary_kernel(const float *frequencies, const int32_t *position, float *cosSin, int64_t pairs, float factor) {
+__global__ void rotary_kernel(const float *frequencies, const int32_t *position, float *cosSin, int64_t pairs,
+                              float factor) {
   enter();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y;
   if (i >= pairs)
@@ -131,7 +135,8 @@ template <Operation operation>
 Status launchElementwise(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
   if (!usable(step, elementwise.cols))
     return kInvalidValue;
-  return launch(elementwise_kernel<operation>, gridOf(elementwise.cols, step.tokens), dim3(kThreads), 0, stream, elementwise);
+  return launch(elementwise_kernel<operation>, gridOf(elementwise.cols, step.tokens), dim3(kThreads), 0, stream,
+                elementwise);
 }
 
 } // namespace
@@ -140,8 +145,8 @@ Status launchEmbed(const Step &step, const Embed &embed, cudaStream_t stream) {
   if (!usable(step, embed.cols) || embed.cols % formatInfo(embed.format).blockElems != 0 || !step.ids)
     return kInvalidValue;
   return withPanelFormat(embed.format, [&]<class PanelFormat>() {
-    return launch(embed_kernel<PanelFormat>, gridOf(embed.cols, step.tokens), dim3(kThreads), 0, stream, embed.table, step.ids,
-                  embed.y, embed.rows, embed.cols, embed.yStride, embed.scale);
+    return launch(embed_kernel<PanelFormat>, gridOf(embed.cols, step.tokens), dim3(kThreads), 0, stream, embed.table,
+                  step.ids, embed.y, embed.rows, embed.cols, embed.yStride, embed.scale);
   });
 }
 
@@ -149,7 +154,8 @@ Status launchPositions(const Step &step, const Positions &positions, cudaStream_
   if (!usable(step, positions.cols) || positions.cols % formatInfo(positions.format).blockElems != 0 || !step.position)
     return kInvalidValue;
   return withPanelFormat(positions.format, [&]<class PanelFormat>() {
-    return launch(positions_kernel<PanelFormat>, gridOf(positions.cols, step.tokens), dim3(kThreads), 0, stream, positions, step.position);
+    return launch(positions_kernel<PanelFormat>, gridOf(positions.cols, step.tokens), dim3(kThreads), 0, stream,
+                  positions, step.position);
   });
 }
 
@@ -163,8 +169,8 @@ Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream) {
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream) {
   if (!usable(step, rotary.pairs) || !step.position)
     return kInvalidValue;
-  return launch(rotary_kernel, gridOf(rotary.pairs, step.tokens), dim3(kThreads), 0, stream, rotary.frequencies, step.position,
-                rotary.cosSin, rotary.pairs, rotary.factor);
+  return launch(rotary_kernel, gridOf(rotary.pairs, step.tokens), dim3(kThreads), 0, stream, rotary.frequencies,
+                step.position, rotary.cosSin, rotary.pairs, rotary.factor);
 }
 
 Status launchActivate(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
@@ -193,8 +199,8 @@ Status launchUnpack(const Unpack &unpack, cudaStream_t stream) {
     return kInvalidValue;
   return withPanelFormat(unpack.format, [&]<class PanelFormat>() {
     return launch(unpack_kernel<PanelFormat>,
-                  dim3(static_cast<unsigned>(divideUp(unpack.cols, 64)), static_cast<unsigned>(panels)), dim3(kThreads), 0, stream,
-                  unpack);
+                  dim3(static_cast<unsigned>(divideUp(unpack.cols, 64)), static_cast<unsigned>(panels)), dim3(kThreads),
+                  0, stream, unpack);
   });
 }
 

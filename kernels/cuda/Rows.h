@@ -1,5 +1,5 @@
-// Launchers of the kernels that work row by row (kernels/KernelTable.def): embed, positions, norm, rotary and the element-wise
-// activate, gate, add, clamp and scale; and unpack, which serves a library's GEMM.
+// Launchers of the kernels that work row by row (kernels/KernelTable.def): embed, positions, norm, rotary and the
+// element-wise activate, gate, add, clamp and scale; and unpack, which serves a library's GEMM.
 #pragma once
 
 #include "kernels/Format.h"
@@ -27,8 +27,8 @@ struct Positions {
 };
 Status launchPositions(const Step &step, const Positions &positions, cudaStream_t stream);
 
-/// y = x normalised in each of `groups` equal parts of a row by itself; the norm's weight and bias are [cols] where the groups
-/// have their own, else [cols / groups]. y may be x.
+/// y = x normalised in each of `groups` equal parts of a row by itself; the norm's weight and bias are [cols] where the
+/// groups have their own, else [cols / groups]. y may be x.
 struct NormRows {
   Norm norm;
   const float *x = nullptr;
@@ -48,8 +48,8 @@ struct Rotary {
 };
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream);
 
-/// An element-wise kernel over [tokens][cols]: activate y = activation(a); gate y = activation(a) * b; add y = a + b; clamp
-/// y = min(max(a, -number), number), a NaN kept; scale y = number * a.
+/// An element-wise kernel over [tokens][cols]: activate y = activation(a); gate y = activation(a) * b; add y = a + b;
+/// clamp y = min(max(a, -number), number), a NaN kept; scale y = number * a.
 struct Elementwise {
   const float *a = nullptr, *b = nullptr;
   float *y = nullptr; ///< may be a or b
@@ -63,8 +63,8 @@ Status launchAdd(const Step &step, const Elementwise &elementwise, cudaStream_t 
 Status launchClamp(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 Status launchScale(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 
-/// Unpacks panels into plain row-major bf16 [rows][cols], rounding to nearest: the operand of a library's GEMM. `gated`:
-/// W holds alternating gate and up panels of `rows` rows each; the gate rows come first, then the up rows.
+/// Unpacks panels into plain row-major bf16 [rows][cols], rounding to nearest: the operand of a library's GEMM.
+/// `gated`: W holds alternating gate and up panels of `rows` rows each; the gate rows come first, then the up rows.
 struct Unpack {
   Format format = Format::BF16;
   const uint8_t *weight = nullptr;

@@ -16,7 +16,8 @@ constexpr int kSlices = 16, kGroupCols = 32, kChainThreads = kSlices * kPanel;
 
 // The sums of one panel: slices added in order into sums[token][row].
 template <class PanelFormat, int tokens>
-__device__ void multiplyPanel(const LinearLaunch &launch, int64_t panel, float (*partial)[tokens][kPanel], float (*sums)[kPanel]) {
+__device__ void multiplyPanel(const LinearLaunch &launch, int64_t panel, float (*partial)[tokens][kPanel],
+                              float (*sums)[kPanel]) {
   const int row = threadIdx.x % kPanel, slice = threadIdx.x / kPanel;
   const uint8_t *weights = launch.weight + panel * launch.panelBytes;
   float chain[tokens] = {};
@@ -72,8 +73,9 @@ template <class PanelFormat, int tokens>
 Status start(const LinearLaunch &launch, cudaStream_t stream) {
   const int64_t units = launch.panels / (launch.gated ? 2 : 1);
   const int64_t most = launch.partials ? kLogitPartials : 8 * multiprocessors();
-  return mcc::cuda::launch(linear_chain_kernel<PanelFormat, tokens>, dim3(static_cast<unsigned>(units < most ? units : most)),
-                           dim3(kChainThreads), 0, stream, launch);
+  return mcc::cuda::launch(linear_chain_kernel<PanelFormat, tokens>,
+                           dim3(static_cast<unsigned>(units < most ? units : most)), dim3(kChainThreads), 0, stream,
+                           launch);
 }
 
 } // namespace

@@ -22,12 +22,13 @@ struct LinearLaunch {
   bool gated;
   Norm norm;
   Partial *partials; ///< of `logits`, or null
-  float scale;   ///< of what the activation gives
-  float softcap; ///< of `logits`
+  float scale;       ///< of what the activation gives
+  float softcap;     ///< of `logits`
 };
 
 /// Bias, activation, gate, scale and residual of one output: `sum` and, where gated, its `up`; returns what is stored.
-__device__ __forceinline__ float finishSums(const LinearLaunch &launch, float sum, float up, int lane, int row, int token) {
+__device__ __forceinline__ float finishSums(const LinearLaunch &launch, float sum, float up, int lane, int row,
+                                            int token) {
   if (launch.gated) {
     if (launch.bias) {
       const float *bias = launch.bias + (row - lane) * 2;
@@ -67,8 +68,9 @@ __device__ __forceinline__ void storeBest(const LinearLaunch &launch, Partial be
   if (thread < 32) {
 #pragma unroll
     for (int apart = 16; apart > 0; apart /= 2)
-      best = better(best, {__shfl_down_sync(0xffffffffu, best.value, apart), __shfl_down_sync(0xffffffffu, best.index, apart),
-                           __shfl_down_sync(0xffffffffu, best.sawNaN, apart), 0});
+      best = better(best,
+                    {__shfl_down_sync(0xffffffffu, best.value, apart), __shfl_down_sync(0xffffffffu, best.index, apart),
+                     __shfl_down_sync(0xffffffffu, best.sawNaN, apart), 0});
     if (thread == 0)
       launch.partials[blockIdx.x] = best;
   }

@@ -38,7 +38,8 @@ struct StreamShared {
 
 /// Splits one normalised row into operand order: `place(column, part)` gives where a number goes.
 template <class Place>
-__device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread, Place place) {
+__device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread,
+                                         Place place) {
   const auto put = [&](int column, float value) {
     const Parts parts = split(value);
 #pragma unroll
@@ -50,15 +51,16 @@ __device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int c
     if (column < padded)
       put(column, v.x), put(column + 1, v.y), put(column + 2, v.z), put(column + 3, v.w);
   });
-  const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols, tail = static_cast<int>(divideUp(cols, 4)) * 4;
+  const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols,
+            tail = static_cast<int>(divideUp(cols, 4)) * 4;
   for (int column = tail + thread; column < padded; column += kRowThreads)
     put(column, 0.0f);
 }
 
 /// The loader: brings the block's panels through the ring, `panels` at a time, in pieces of `pieceCols` columns.
 template <class Tile, int panels>
-__device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int first, int last, uint32_t ring, uint32_t full,
-                                             uint32_t empty, int lane) {
+__device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int first, int last, uint32_t ring,
+                                             uint32_t full, uint32_t empty, int lane) {
   constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
   int stage = 0;
   uint32_t parity = 1; // the first pass over the ring finds every stage free
@@ -67,7 +69,8 @@ __device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int fir
       const int cols = min(pieceCols, launch.cols - column), present = min(panels, last - panel);
       const uint32_t bytes = static_cast<uint32_t>(static_cast<int64_t>(cols) * Tile::stepBytes / kStepCols);
       ptx::mbarrier_wait(empty + stage * 8, parity);
-      const uint8_t *from = launch.weight + panel * launch.panelBytes + static_cast<int64_t>(column) * Tile::stepBytes / kStepCols;
+      const uint8_t *from =
+          launch.weight + panel * launch.panelBytes + static_cast<int64_t>(column) * Tile::stepBytes / kStepCols;
       const uint32_t to = ring + stage * (pieceBytes * panels), barrier = full + stage * 8;
 #if __CUDA_ARCH__ >= 900
       if (lane == 0) {
@@ -99,7 +102,8 @@ __device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][4]
       float *row = to + (p * kPanel + Tile::row(g, i / 2)) * capacity;
       if constexpr (groups == 1) {
         // Lane t holds part t of tokens 0 and 1.
-        const float middle = __shfl_down_sync(0xffffffffu, sums[p][0][i], 1), low = __shfl_down_sync(0xffffffffu, sums[p][0][i], 2);
+        const float middle = __shfl_down_sync(0xffffffffu, sums[p][0][i], 1),
+                    low = __shfl_down_sync(0xffffffffu, sums[p][0][i], 2);
         if (t == 0)
           row[i % 2] = sums[p][0][i] + middle + low;
       } else {
@@ -123,8 +127,8 @@ __device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int 
 
 /// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
 template <int groups, int panels>
-__device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const float *sums, int panel, int present, int thread,
-                                             Partial &best) {
+__device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const float *sums, int panel, int present,
+                                             int thread, Partial &best) {
   constexpr int capacity = tokenCapacity(groups);
   const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
   for (int i = thread; i < outputs; i += kRowThreads) {
@@ -133,7 +137,8 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const f
     if (row >= launch.rows)
       continue;
     const float sum = mergeSums<capacity, panels>(sums, unit * perUnit * kPanel + lane, token);
-    const float up = launch.gated ? mergeSums<capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
+    const float up =
+        launch.gated ? mergeSums<capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
     float value = finishSums(launch, sum, up, lane, row, token);
     if (launch.partials)
       value = finishLogit(launch, value, row, best);
@@ -164,7 +169,8 @@ __device__ __forceinline__ void loadOperand(const LinearLaunch &launch, uint32_t
 
 /// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16].
 template <Dealing dealing>
-__device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch, int thread) {
+__device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch,
+                                               int thread) {
   for (int token = 0; token < launch.tokens; ++token)
     splitRow(launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
       return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
@@ -218,7 +224,8 @@ template <class Tile, int groups, int panels>
 __global__ __launch_bounds__(kStreamThreads) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
   extern __shared__ __align__(128) uint8_t shared[];
   const int thread = threadIdx.x;
-  const int operandBytes = groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
+  const int operandBytes =
+      groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
   const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), groups, panels, operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
@@ -258,7 +265,8 @@ constexpr uint32_t kAllShared = 227 * 1024;
 template <class Tile, int groups, int panels>
 Status launchStream(LinearLaunch launch, cudaStream_t stream) {
   constexpr uint32_t stageBytes = Tile::stageCols / kStepCols * Tile::stepBytes;
-  const int operandBytes = groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
+  const int operandBytes =
+      groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
   const uint32_t fixed = StreamShared(0, groups, panels, operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
   if (fixed + stages * stageBytes > kHalfShared && fixed + 3 * stageBytes <= kHalfShared)
@@ -270,8 +278,10 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
   const auto kernel = linear_stream_kernel<Tile, groups, panels>;
   if (const Status status = allowShared(kernel, bytes))
     return status;
-  const int64_t blocks = min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()) * Tile::blocksPerProcessor);
-  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads), bytes, stream, launch);
+  const int64_t blocks =
+      min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()) * Tile::blocksPerProcessor);
+  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads),
+                           bytes, stream, launch);
 }
 
 /// Launches for 1 to 16 tokens.

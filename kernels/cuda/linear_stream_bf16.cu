@@ -3,6 +3,8 @@
 
 namespace mcc::cuda {
 
-Status launchStreamBF16(const LinearLaunch &launch, cudaStream_t stream) { return launchStreamTokens<TileBF16>(launch, stream); }
+Status launchStreamBF16(const LinearLaunch &launch, cudaStream_t stream) {
+  return launchStreamTokens<TileBF16>(launch, stream);
+}
 
 } // namespace mcc::cuda

@@ -3,6 +3,8 @@
 
 namespace mcc::cuda {
 
-Status launchStreamF16(const LinearLaunch &launch, cudaStream_t stream) { return launchStreamTokens<TileF16>(launch, stream); }
+Status launchStreamF16(const LinearLaunch &launch, cudaStream_t stream) {
+  return launchStreamTokens<TileF16>(launch, stream);
+}
 
 } // namespace mcc::cuda

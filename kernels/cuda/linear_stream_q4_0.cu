@@ -3,6 +3,8 @@
 
 namespace mcc::cuda {
 
-Status launchStreamQ4_0(const LinearLaunch &launch, cudaStream_t stream) { return launchStreamTokens<TileQ4_0>(launch, stream); }
+Status launchStreamQ4_0(const LinearLaunch &launch, cudaStream_t stream) {
+  return launchStreamTokens<TileQ4_0>(launch, stream);
+}
 
 } // namespace mcc::cuda

@@ -3,6 +3,8 @@
 
 namespace mcc::cuda {
 
-Status launchStreamQ8_0(const LinearLaunch &launch, cudaStream_t stream) { return launchStreamTokens<TileQ8_0>(launch, stream); }
+Status launchStreamQ8_0(const LinearLaunch &launch, cudaStream_t stream) {
+  return launchStreamTokens<TileQ8_0>(launch, stream);
+}
 
 } // namespace mcc::cuda

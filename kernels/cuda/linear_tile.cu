@@ -1,9 +1,10 @@
 // `linear` for many tokens in bf16: a tiled GEMM on tensor cores straight from packed panels.
 //
 // A block computes 128 weight rows (8 panels) x 128 tokens, 64 columns at a time through three stages of shared memory
-// filled by cp.async. Eight warps of 32 rows x 64 tokens; a gate and its up panel fall to one warp. Panels are an operand with
-// consecutive rows, which ldmatrix transposes. Activations come as 1 to 3 bf16 planes (split.cuh) written by a kernel
-// before: 1 rounds them, 2 keep 16 bits, 3 all. Planes of a column are added one after the other into one accumulator.
+// filled by cp.async. Eight warps of 32 rows x 64 tokens; a gate and its up panel fall to one warp. Panels are an
+// operand with consecutive rows, which ldmatrix transposes. Activations come as 1 to 3 bf16 planes (split.cuh) written
+// by a kernel before: 1 rounds them, 2 keep 16 bits, 3 all. Planes of a column are added one after the other into one
+// accumulator.
 //
 // 16-byte pieces are swizzled so that ldmatrix meets no bank twice. 96 KiB shared (1 plane), two blocks a
 // multiprocessor. Expected: half of the tensor cores' rate at one plane, that over the planes else.
@@ -35,12 +36,14 @@ __device__ __forceinline__ uint32_t planePiece(uint32_t plane, int token, int ei
 }
 
 template <int planes>
-__device__ __forceinline__ void loadStage(const LinearLaunch &launch, const Planes &x, uint32_t stage, int panel, int token, int column) {
+__device__ __forceinline__ void loadStage(const LinearLaunch &launch, const Planes &x, uint32_t stage, int panel,
+                                          int token, int column) {
   for (int i = threadIdx.x; i < kWeightBytes / 16; i += kTileThreads) {
     const int half = i % 2, c = i / 2 % kTileCols, p = i / 2 / kTileCols;
     const bool present = panel + p < launch.panels && column + c < launch.cols;
-    const uint8_t *from = present ? launch.weight + (panel + p) * launch.panelBytes + static_cast<int64_t>(column + c) * 32 + half * 16
-                                  : launch.weight;
+    const uint8_t *from =
+        present ? launch.weight + (panel + p) * launch.panelBytes + static_cast<int64_t>(column + c) * 32 + half * 16
+                : launch.weight;
     ptx::cp_async_or_zero(weightPiece(stage, p, c, half), from, present);
   }
 #pragma unroll
@@ -62,14 +65,16 @@ __device__ __forceinline__ void multiplyStage(uint32_t stage, int across, int do
     uint32_t weights[2][4];
 #pragma unroll
     for (int p = 0; p < 2; ++p)
-      ptx::ldmatrix_x4_trans(weights[p], weightPiece(stage, across * 2 + p, column + lane % 8 + lane / 16 * 8, lane / 8 % 2));
+      ptx::ldmatrix_x4_trans(weights[p],
+                             weightPiece(stage, across * 2 + p, column + lane % 8 + lane / 16 * 8, lane / 8 % 2));
 #pragma unroll
     for (int plane = 0; plane < planes; ++plane)
 #pragma unroll
       for (int pair = 0; pair < 4; ++pair) {
         // Matrices: tokens 0-7 and 8-15 of the pair, columns 0-7, then 8-15.
         uint32_t x[4];
-        ptx::ldmatrix_x4(x, planePiece(stage + kWeightBytes + plane * kPlaneBytes, down * 64 + pair * 16 + lane % 16, column / 8 + lane / 16));
+        ptx::ldmatrix_x4(x, planePiece(stage + kWeightBytes + plane * kPlaneBytes, down * 64 + pair * 16 + lane % 16,
+                                       column / 8 + lane / 16));
 #pragma unroll
         for (int p = 0; p < 2; ++p) {
           ptx::mma_m16n8k16(sums[p][2 * pair], weights[p], x[0], x[2]);
@@ -80,7 +85,8 @@ __device__ __forceinline__ void multiplyStage(uint32_t stage, int across, int do
 }
 
 // Stores a warp's outputs.
-__device__ __forceinline__ void finishTile(const LinearLaunch &launch, int panel, int token, int lane, const float (&sums)[2][8][4]) {
+__device__ __forceinline__ void finishTile(const LinearLaunch &launch, int panel, int token, int lane,
+                                           const float (&sums)[2][8][4]) {
   const int perUnit = launch.gated ? 2 : 1;
 #pragma unroll
   for (int p = 0; p < 2; ++p) {
@@ -100,8 +106,9 @@ __device__ __forceinline__ void finishTile(const LinearLaunch &launch, int panel
 
 // Grid: (tiles of tokens, tiles of rows).
 template <int planes>
-__global__ __launch_bounds__(kTileThreads, planes == 1 ? 2 : 1) void linear_tile_kernel(const __grid_constant__ LinearLaunch launch,
-                                                                                        const __grid_constant__ Planes x) {
+__global__ __launch_bounds__(kTileThreads,
+                             planes == 1 ? 2 : 1) void linear_tile_kernel(const __grid_constant__ LinearLaunch launch,
+                                                                          const __grid_constant__ Planes x) {
   extern __shared__ __align__(128) uint8_t shared[];
   constexpr int stageBytes = kWeightBytes + planes * kPlaneBytes;
   const uint32_t base = ptx::shared_address(shared);
@@ -131,8 +138,9 @@ __global__ __launch_bounds__(kTileThreads, planes == 1 ? 2 : 1) void linear_tile
 }
 
 // One block a token: normalised and split into planes.
-__global__ __launch_bounds__(kRowThreads) void split_planes_kernel(Norm norm, const float *x, uint16_t *rows, int cols, int64_t xStride,
-                                                                   int64_t stride, int tokens, int planes) {
+__global__ __launch_bounds__(kRowThreads) void split_planes_kernel(Norm norm, const float *x, uint16_t *rows, int cols,
+                                                                   int64_t xStride, int64_t stride, int tokens,
+                                                                   int planes) {
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
@@ -169,9 +177,9 @@ int64_t tileWorkspaceBytes(int64_t tokens, int64_t cols, int planes) {
 Status launchTiles(const LinearLaunch &launch, int planes, uint8_t *workspace, cudaStream_t stream) {
   const int64_t stride = divideUp(launch.cols, kTileCols) * kTileCols;
   uint16_t *rows = reinterpret_cast<uint16_t *>(workspace);
-  if (const Status status = mcc::cuda::launch(split_planes_kernel, dim3(static_cast<unsigned>(launch.tokens)), dim3(kRowThreads), 0,
-                                              stream, launch.norm, launch.x, rows, launch.cols, launch.xStride, stride, launch.tokens,
-                                              planes))
+  if (const Status status = mcc::cuda::launch(split_planes_kernel, dim3(static_cast<unsigned>(launch.tokens)),
+                                              dim3(kRowThreads), 0, stream, launch.norm, launch.x, rows, launch.cols,
+                                              launch.xStride, stride, launch.tokens, planes))
     return status;
   switch (planes) {
   case 1:

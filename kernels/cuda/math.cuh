@@ -7,7 +7,8 @@
 
 namespace mcc::cuda {
 
-/// Threads that normalise a row together: everywhere the same number, so that a row's norm has the same bits everywhere.
+/// Threads that normalise a row together: everywhere the same number, so that a row's norm has the same bits
+/// everywhere.
 constexpr int kRowThreads = 256;
 /// The block barrier of those threads.
 constexpr uint32_t kRowBarrier = 1;
@@ -89,8 +90,8 @@ __device__ __forceinline__ bool aligned16(const void *pointer) {
 /// Calls take(column, value) for the row's columns of this thread, four at a time in order, normalised as `norm` says;
 /// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds 8 floats.
 template <class Take>
-__device__ __forceinline__ void normalise_row(const Norm &norm, const float *x, int64_t cols, float *scratch, int thread,
-                                              Take take) {
+__device__ __forceinline__ void normalise_row(const Norm &norm, const float *x, int64_t cols, float *scratch,
+                                              int thread, Take take) {
   const bool aligned = aligned16(x);
   float mean = 0.0f, factor = 1.0f;
   if (norm.kind == 1) {
@@ -116,7 +117,8 @@ __device__ __forceinline__ void normalise_row(const Norm &norm, const float *x, 
   for (int64_t i = 4 * thread; i < cols; i += 4 * kRowThreads) {
     float4 v = load4(x, i, cols, aligned);
     if (norm.kind >= 0) {
-      v.x = (v.x - mean) * factor, v.y = (v.y - mean) * factor, v.z = (v.z - mean) * factor, v.w = (v.w - mean) * factor;
+      v.x = (v.x - mean) * factor, v.y = (v.y - mean) * factor, v.z = (v.z - mean) * factor,
+      v.w = (v.w - mean) * factor;
       if (norm.weight) {
         const float4 w = load4(norm.weight, i, cols, weightAligned);
         v.x = __fmul_rn(v.x, w.x), v.y = __fmul_rn(v.y, w.y), v.z = __fmul_rn(v.z, w.z), v.w = __fmul_rn(v.w, w.w);

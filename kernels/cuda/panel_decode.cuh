@@ -1,5 +1,5 @@
-// The value of one weight of a packed panel, for every format: what kernels/cpu/PanelFormats.h lays out, one number at a
-// time. Used where formats do not go to the tensor cores, to embed and to unpack.
+// The value of one weight of a packed panel, for every format: what kernels/cpu/PanelFormats.h lays out, one number at
+// a time. Used where formats do not go to the tensor cores, to embed and to unpack.
 //
 // `value(panel, row, column)` is bit-equal to kernels/reference: products and sums are rounded one by one.
 #pragma once
@@ -40,7 +40,9 @@ struct PanelF32 {
 
 struct PanelF16 {
   static constexpr int64_t blockCols = 1, blockBytes = 32;
-  __device__ static float value(const uint8_t *panel, int row, int64_t column) { return halfAt(panel, column * 16 + row); }
+  __device__ static float value(const uint8_t *panel, int row, int64_t column) {
+    return halfAt(panel, column * 16 + row);
+  }
 };
 
 struct PanelBF16 {
@@ -70,7 +72,8 @@ struct PanelQ4_1 {
   static constexpr int64_t blockCols = 32, blockBytes = 320;
   __device__ static float value(const uint8_t *panel, int row, int64_t column) {
     const uint8_t *block = panel + column / 32 * blockBytes;
-    return affine(halfAt(block, row), nibbleAt(block + 64, row, static_cast<int>(column % 32)), halfAt(block + 32, row));
+    return affine(halfAt(block, row), nibbleAt(block + 64, row, static_cast<int>(column % 32)),
+                  halfAt(block + 32, row));
   }
 };
 
@@ -88,7 +91,8 @@ struct PanelQ5_1 {
   __device__ static float value(const uint8_t *panel, int row, int64_t column) {
     const uint8_t *block = panel + column / 32 * blockBytes;
     const int c = static_cast<int>(column % 32);
-    return affine(halfAt(block, row), nibbleAt(block + 128, row, c) | fifthBit(block + 64, row, c), halfAt(block + 32, row));
+    return affine(halfAt(block, row), nibbleAt(block + 128, row, c) | fifthBit(block + 64, row, c),
+                  halfAt(block + 32, row));
   }
 };
 
@@ -123,7 +127,8 @@ struct PanelQ5_K {
     const int part = static_cast<int>(column % 256 / 32), c = static_cast<int>(column % 32);
     const SixBits six(block + 64, row, part);
     const uint8_t *quants = block + 256 + part * 320;
-    return affine(halfAt(block, row) * static_cast<float>(six.scale), nibbleAt(quants + 64, row, c) | fifthBit(quants, row, c),
+    return affine(halfAt(block, row) * static_cast<float>(six.scale),
+                  nibbleAt(quants + 64, row, c) | fifthBit(quants, row, c),
                   -(halfAt(block + 32, row) * static_cast<float>(six.minimum)));
   }
 };

@@ -129,7 +129,8 @@ struct ScaledTiles {
   }
 };
 
-/// d f16 [16], then int8 [column][16]. As 16-bit elements, two rows each, ldmatrix transposes them to (row pair, column).
+/// d f16 [16], then int8 [column][16]. As 16-bit elements, two rows each, ldmatrix transposes them to (row pair,
+/// column).
 struct TileQ8_0 : ScaledTiles {
   static constexpr Dealing dealing = Dealing::Halves;
   static constexpr int stepBytes = 544, stageCols = 512, ringBytes = 52224, blocksPerProcessor = 2;
@@ -159,7 +160,9 @@ struct TileQ4_0 : ScaledTiles {
   static constexpr int stepBytes = 288, stageCols = 1024, ringBytes = 55296, blocksPerProcessor = 2;
 
   /// Two nibbles, at bits 0 and 16 of `pair`: 128 + q less 136.
-  __device__ static uint32_t expand(uint32_t pair) { return subtract2((pair & 0x000f000fu) | 0x43004300u, 0x43084308u); }
+  __device__ static uint32_t expand(uint32_t pair) {
+    return subtract2((pair & 0x000f000fu) | 0x43004300u, 0x43084308u);
+  }
 
   __device__ static TileQ4_0 load(uint32_t step, int lane, int, uint32_t) {
     TileQ4_0 result;

@@ -126,9 +126,11 @@ std::vector<float> randomFloats(int64_t count) {
 }
 
 // `linear` over copies of one shape, as many as fill 2 GiB, each launch depending on the one before.
-void benchLinear(Format format, int64_t rows, int64_t cols, int64_t tokens, bool gated, bool normed, int prefillParts = 0) {
+void benchLinear(Format format, int64_t rows, int64_t cols, int64_t tokens, bool gated, bool normed,
+                 int prefillParts = 0) {
   Pool pool;
-  const int64_t bytes = (gated ? 2 : 1) * packedBytes(format, rows, cols), copies = std::clamp<int64_t>((int64_t{1} << 31) / bytes, 4, tokens > 16 ? 8 : 64);
+  const int64_t bytes = (gated ? 2 : 1) * packedBytes(format, rows, cols),
+                copies = std::clamp<int64_t>((int64_t{1} << 31) / bytes, 4, tokens > 16 ? 8 : 64);
   uint8_t *weights = pool.take<uint8_t>(bytes * copies);
   fill(weights, bytes * copies, patternOf(format));
   float *x = pool.take<float>(tokens * cols), *y = pool.take<float>(tokens * rows), *ones = pool.take<float>(cols);
@@ -136,11 +138,13 @@ void benchLinear(Format format, int64_t rows, int64_t cols, int64_t tokens, bool
   CHECK(cudaMemcpy(x, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(ones, values.data(), static_cast<size_t>(cols) * 4, cudaMemcpyHostToDevice));
   cuda::Linear linear;
-  linear.format = format, linear.rows = rows, linear.cols = cols, linear.x = x, linear.y = y, linear.xStride = cols, linear.yStride = rows;
+  linear.format = format, linear.rows = rows, linear.cols = cols, linear.x = x, linear.y = y, linear.xStride = cols,
+  linear.yStride = rows;
   linear.gated = gated, linear.activation = gated ? 1 : 0;
   if (normed)
     linear.norm = {0, ones, nullptr, 1e-5f};
-  linear.workspace = pool.take<uint8_t>(cuda::linearWorkspaceBytes(tokens, cols, prefillParts)), linear.prefillParts = prefillParts;
+  linear.workspace = pool.take<uint8_t>(cuda::linearWorkspaceBytes(tokens, cols, prefillParts)),
+  linear.prefillParts = prefillParts;
   const double milliseconds = replay(
       [&] {
         for (int64_t i = 0; i < copies; ++i) {
@@ -152,15 +156,18 @@ void benchLinear(Format format, int64_t rows, int64_t cols, int64_t tokens, bool
   const double each = milliseconds / static_cast<double>(copies);
   if (tokens > 16) {
     const double operations = 2.0 * static_cast<double>((gated ? 2 : 1) * rows * cols * tokens);
-    std::printf("%-5s %4lld tokens %6lld x %5lld%s parts %d %10.1f us %6.1f TFLOP/s\n", std::string(formatInfo(format).name).c_str(),
-                static_cast<long long>(tokens), static_cast<long long>(rows), static_cast<long long>(cols), gated ? " gated" : "      ",
-                prefillParts, each * 1e3, operations * 1e-9 / each);
+    std::printf("%-5s %4lld tokens %6lld x %5lld%s parts %d %10.1f us %6.1f TFLOP/s\n",
+                std::string(formatInfo(format).name).c_str(), static_cast<long long>(tokens),
+                static_cast<long long>(rows), static_cast<long long>(cols), gated ? " gated" : "      ", prefillParts,
+                each * 1e3, operations * 1e-9 / each);
     std::fflush(stdout);
     return;
   }
-  std::printf("%-5s %2lld tokens %6lld x %5lld%s%s %8.1f MB %8.2f us %6.2f TB/s\n", std::string(formatInfo(format).name).c_str(),
-              static_cast<long long>(tokens), static_cast<long long>(rows), static_cast<long long>(cols), gated ? " gated" : "      ",
-              normed ? " norm" : "     ", static_cast<double>(bytes) * 1e-6, each * 1e3, static_cast<double>(bytes) * 1e-9 / each);
+  std::printf("%-5s %2lld tokens %6lld x %5lld%s%s %8.1f MB %8.2f us %6.2f TB/s\n",
+              std::string(formatInfo(format).name).c_str(), static_cast<long long>(tokens),
+              static_cast<long long>(rows), static_cast<long long>(cols), gated ? " gated" : "      ",
+              normed ? " norm" : "     ", static_cast<double>(bytes) * 1e-6, each * 1e3,
+              static_cast<double>(bytes) * 1e-9 / each);
   std::fflush(stdout);
 }
 
@@ -176,7 +183,8 @@ constexpr ModelShape llama8B = {"Llama-3.1-8B", 4096, 32, 8, 128, 14336, 32, 128
 class Decoder {
 public:
   Decoder(const ModelShape &shape, Format format, int64_t tokens, int32_t position)
-      : shape(shape), format(format), tokens(tokens), context(position + 64), qkvRows((shape.heads + 2 * shape.kvHeads) * shape.headDim) {
+      : shape(shape), format(format), tokens(tokens), context(position + 64),
+        qkvRows((shape.heads + 2 * shape.kvHeads) * shape.headDim) {
     const std::vector<uint8_t> pattern = patternOf(format);
     const auto weights = [&](int64_t rows, int64_t cols, int64_t times) {
       const int64_t bytes = times * packedBytes(format, rows, cols);
@@ -185,10 +193,12 @@ public:
       weightBytes += bytes;
       return to;
     };
-    const int64_t width = shape.heads * shape.headDim, cache = shape.kvHeads * ((context + 15) / 16 * 16) * shape.headDim;
+    const int64_t width = shape.heads * shape.headDim,
+                  cache = shape.kvHeads * ((context + 15) / 16 * 16) * shape.headDim;
     for (int64_t i = 0; i < shape.layers; ++i)
-      layers.push_back({weights(qkvRows, shape.hidden, 1), weights(shape.hidden, width, 1), weights(shape.inner, shape.hidden, 2),
-                        weights(shape.hidden, shape.inner, 1), pool.take<float>(cache), pool.take<float>(cache)});
+      layers.push_back({weights(qkvRows, shape.hidden, 1), weights(shape.hidden, width, 1),
+                        weights(shape.inner, shape.hidden, 2), weights(shape.hidden, shape.inner, 1),
+                        pool.take<float>(cache), pool.take<float>(cache)});
     head = weights(shape.vocabulary, shape.hidden, 1);
     hidden = pool.take<float>(tokens * shape.hidden), qkv = pool.take<float>(tokens * qkvRows);
     mixed = pool.take<float>(tokens * width), inner = pool.take<float>(tokens * shape.inner);
@@ -201,7 +211,8 @@ public:
     ids = pool.take<int32_t>(tokens), place = pool.take<int32_t>(1);
     CHECK(cudaMemcpy(place, &position, 4, cudaMemcpyHostToDevice));
     linearWorkspace = pool.take<uint8_t>(cuda::linearWorkspaceBytes(tokens, std::max(shape.hidden, shape.inner)));
-    attentionWorkspace = pool.take<uint8_t>(cuda::attentionWorkspaceBytes(tokens, shape.heads, shape.kvHeads, shape.headDim));
+    attentionWorkspace =
+        pool.take<uint8_t>(cuda::attentionWorkspaceBytes(tokens, shape.heads, shape.kvHeads, shape.headDim));
   }
 
   int64_t weightBytes = 0;
@@ -232,7 +243,8 @@ private:
     float *keys, *values;
   };
 
-  cuda::Linear linear(const uint8_t *weight, int64_t rows, int64_t cols, const float *x, float *y, bool normed, bool gated, bool residual) const {
+  cuda::Linear linear(const uint8_t *weight, int64_t rows, int64_t cols, const float *x, float *y, bool normed,
+                      bool gated, bool residual) const {
     cuda::Linear result;
     result.format = format, result.rows = rows, result.cols = cols, result.x = x, result.weight = weight, result.y = y;
     result.xStride = cols, result.yStride = rows, result.residualStride = rows;
@@ -249,8 +261,10 @@ private:
     CHECK(cuda::launchLinear(now, linear(layer.qkv, qkvRows, shape.hidden, hidden, qkv, true, false, false), stream));
     if (withAttention) {
       cuda::RopeCache rope;
-      rope.q = qkv, rope.k = qkv + width, rope.v = rope.k + shape.kvHeads * shape.headDim, rope.cosSin = cosSin, rope.kCache = layer.keys, rope.vCache = layer.values;
-      rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.headDim / 2;
+      rope.q = qkv, rope.k = qkv + width, rope.v = rope.k + shape.kvHeads * shape.headDim, rope.cosSin = cosSin,
+      rope.kCache = layer.keys, rope.vCache = layer.values;
+      rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim,
+      rope.pairs = shape.headDim / 2;
       rope.qStride = rope.kStride = rope.vStride = qkvRows, rope.context = context;
       CHECK(cuda::launchRopeCache(now, rope, stream));
       cuda::Attention attention;
@@ -261,8 +275,10 @@ private:
       CHECK(cuda::launchAttention(now, attention, stream));
     }
     CHECK(cuda::launchLinear(now, linear(layer.out, shape.hidden, width, mixed, hidden, false, false, true), stream));
-    CHECK(cuda::launchLinear(now, linear(layer.gateUp, shape.inner, shape.hidden, hidden, inner, true, true, false), stream));
-    CHECK(cuda::launchLinear(now, linear(layer.down, shape.hidden, shape.inner, inner, hidden, false, false, true), stream));
+    CHECK(cuda::launchLinear(now, linear(layer.gateUp, shape.inner, shape.hidden, hidden, inner, true, true, false),
+                             stream));
+    CHECK(cuda::launchLinear(now, linear(layer.down, shape.hidden, shape.inner, inner, hidden, false, false, true),
+                             stream));
   }
 
   ModelShape shape;
@@ -279,22 +295,16 @@ private:
 void benchStep(const ModelShape &shape, Format format, int64_t tokens, int32_t position) {
   const Decoder decoder(shape, format, tokens, position);
   const double whole = replay([&] { decoder.step(); }, 30), without = replay([&] { decoder.step(false); }, 30);
-  std::printf("%s %-5s %2lld tokens at %5d: %7.3f ms, without attention %7.3f ms, weights %6.3f GB = %5.2f TB/s\n", shape.name,
-              std::string(formatInfo(format).name).c_str(), static_cast<long long>(tokens), position, whole, without,
-              static_cast<double>(decoder.weightBytes) * 1e-9, static_cast<double>(decoder.weightBytes) * 1e-9 / whole);
+  std::printf("%s %-5s %2lld tokens at %5d: %7.3f ms, without attention %7.3f ms (%5.2f us a layer), "
+              "weights %6.3f GB = %5.2f TB/s\n",
+              shape.name, std::string(formatInfo(format).name).c_str(), static_cast<long long>(tokens), position, whole,
+              without, (whole - without) * 1e3 / static_cast<double>(shape.layers),
+              static_cast<double>(decoder.weightBytes) * 1e-9,
+              static_cast<double>(decoder.weightBytes) * 1e-9 / whole);
   std::fflush(stdout);
 }
 
-} // namespace
-
-int main() {
-  cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) {
-    std::printf("skipped: no GPU\n");
-    return 77;
-  }
-  std::printf("%s, %d multiprocessors, %d MiB L2\n", properties.name, properties.multiProcessorCount, properties.l2CacheSize >> 20);
-  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+void benchLinears() {
   for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0, Format::F16}) {
     benchLinear(format, 3072, 2048, 1, false, true);
     benchLinear(format, 2048, 2048, 1, false, false);
@@ -319,11 +329,28 @@ int main() {
   }
   for (const Format format : {Format::F32, Format::Q6_K})
     benchLinear(format, 4096, 4096, 1, false, false);
+}
+
+} // namespace
+
+/// cuda-bench [steps]: everything, or the steps alone.
+int main(int argc, char **argv) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) {
+    std::printf("skipped: no GPU\n");
+    return 77;
+  }
+  std::printf("%s, %d multiprocessors, %d MiB L2\n", properties.name, properties.multiProcessorCount,
+              properties.l2CacheSize >> 20);
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  if (argc < 2 || std::strcmp(argv[1], "steps") != 0)
+    benchLinears();
   for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0}) {
     benchStep(llama1B, format, 1, 512);
     benchStep(llama8B, format, 1, 512);
   }
   benchStep(llama1B, Format::BF16, 1, 8000);
+  benchStep(llama8B, Format::BF16, 1, 8000);
   benchStep(llama1B, Format::BF16, 4, 512);
   benchStep(llama1B, Format::BF16, 16, 512);
   return 0;

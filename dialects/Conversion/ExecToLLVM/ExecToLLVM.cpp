@@ -19,6 +19,7 @@ using namespace mlir;
 
 namespace mcc {
 #define GEN_PASS_DEF_CONVERTEXECTOLLVMPASS
+#define GEN_PASS_DEF_VERIFYLOWEREDPASS
 #include "dialects/Conversion/ExecToLLVM/Passes.h.inc"
 
 namespace {
@@ -225,6 +226,23 @@ struct ConvertExecToLLVMPass : impl::ConvertExecToLLVMPassBase<ConvertExecToLLVM
     if (programs.empty())
       return;
     Lowering(getOperation()).run(*programs.begin());
+  }
+};
+
+struct VerifyLoweredPass : impl::VerifyLoweredPassBase<VerifyLoweredPass> {
+  void runOnOperation() override {
+    if (!getOperation().lookupSymbol<LLVM::LLVMFuncOp>(stepSymbol)) {
+      getOperation().emitError() << "defines no '" << stepSymbol << "'; run convert-exec-to-llvm";
+      return signalPassFailure();
+    }
+    WalkResult result = getOperation().walk([](Operation *op) {
+      if (isa<ModuleOp>(op) || isa<LLVM::LLVMDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("is left over in the llvm phase");
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 

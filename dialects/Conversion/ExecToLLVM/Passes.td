@@ -13,4 +13,9 @@ def ConvertExecToLLVMPass : Pass<"convert-exec-to-llvm", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def VerifyLoweredPass : Pass<"mcc-verify-lowered", "::mlir::ModuleOp"> {
+  let summary = "ends the llvm phase: the LLVM dialect alone, with the step's symbol";
+  let description = [{ An op of another dialect, or no `mcc_step`, is an error. }];
+}
+
 #endif

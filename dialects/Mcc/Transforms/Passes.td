@@ -4,6 +4,13 @@
 
 include "mlir/Pass/PassBase.td"
 
+// Built ---------------------------------------------------------------------------------------------------------
+
+def VerifyBuiltPass : Pass<"mcc-verify-built", "::mlir::func::FuncOp"> {
+  let summary = "ends the mcc phase: the step is as the model defines it";
+  let description = [{ Nothing is fused or placed, and the step returns the greedy token and the logits. }];
+}
+
 // Fusion --------------------------------------------------------------------------------------------------------
 
 def JoinProjectionsPass : Pass<"mcc-join-projections", "::mlir::func::FuncOp"> {

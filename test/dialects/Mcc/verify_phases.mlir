@@ -1,4 +1,4 @@
-// The verifiers that close the fused and placed phases.
+// The verifiers that close the fused and placed phases; that of the mcc phase is in verify_built.mlir.
 // RUN: mcc-opt %s -split-input-file -verify-diagnostics -pass-pipeline='builtin.module(func.func(mcc-verify-fused,mcc-verify-placed))'
 
 func.func @left_over(%x: tensor<?x64xf32>, %r: tensor<?x16xf32>) -> tensor<?x64xf32> {

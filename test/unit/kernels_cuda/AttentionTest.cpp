@@ -1,5 +1,5 @@
-// rope_cache and attention on the GPU: a sequence fed in pieces against the scalar reference, and bit for bit against the
-// same sequence fed otherwise.
+// rope_cache and attention on the GPU: a sequence fed in pieces against the scalar reference, and bit for bit against
+// the same sequence fed otherwise.
 #include "Device.h"
 
 #include "kernels/cuda/Attention.h"
@@ -51,7 +51,8 @@ struct Sequence {
       for (int64_t head = 0; head < shape.heads + shape.kvHeads; ++head) {
         float *vector = rows.data() + t * stride + column(head);
         if (shape.normed)
-          reference::norm({0, head < shape.heads ? qNorm.data() : kNorm.data(), nullptr, 1e-6f}, vector, vector, shape.headDim);
+          reference::norm({0, head < shape.heads ? qNorm.data() : kNorm.data(), nullptr, 1e-6f}, vector, vector,
+                          shape.headDim);
         reference::rotate(vector, cosSin.data() + t * 2 * shape.pairs, shape.pairs, shape.pairing);
       }
     for (int64_t head = 0; head < shape.heads; ++head) {
@@ -60,13 +61,15 @@ struct Sequence {
       for (int64_t t = 0; t < length; ++t) {
         const float *row = rows.data() + t * stride;
         keys.insert(keys.end(), row + column(shape.heads + kv), row + column(shape.heads + kv) + dim);
-        values.insert(values.end(), row + column(shape.heads + shape.kvHeads + kv), row + column(shape.heads + shape.kvHeads + kv) + dim);
+        values.insert(values.end(), row + column(shape.heads + shape.kvHeads + kv),
+                      row + column(shape.heads + shape.kvHeads + kv) + dim);
       }
       for (int64_t t = 0; t < length; ++t) {
         const int64_t first = reference::firstPosition(t, shape.window, shape.chunk);
         const size_t at = static_cast<size_t>(head);
-        reference::attend({rows.data() + t * stride + column(head), keys.data(), values.data(), dim, first, t, scale, shape.softcap,
-                           shape.sloped ? slopes[at] : 0.0f, shape.rounded, shape.sunk ? &sinks[at] : nullptr},
+        reference::attend({rows.data() + t * stride + column(head), keys.data(), values.data(), dim, first, t, scale,
+                           shape.softcap, shape.sloped ? slopes[at] : 0.0f, shape.rounded,
+                           shape.sunk ? &sinks[at] : nullptr},
                           y.data() + (t * shape.heads + head) * dim);
       }
     }
@@ -75,13 +78,16 @@ struct Sequence {
 
   // Fed `pieces` tokens at a time, the last size repeated.
   std::vector<float> byKernel(const std::vector<int64_t> &pieces) const {
-    const int64_t positions = (shape.context + 15) / 16 * 16, row = (shape.headDim + 15) / 16 * 16, width = shape.heads * shape.headDim;
-    const DeviceArray<float> rows(qkv), angles(cosSin), qWeights(qNorm), kWeights(kNorm), y(static_cast<size_t>(length * width));
+    const int64_t positions = (shape.context + 15) / 16 * 16, row = (shape.headDim + 15) / 16 * 16,
+                  width = shape.heads * shape.headDim;
+    const DeviceArray<float> rows(qkv), angles(cosSin), qWeights(qNorm), kWeights(kNorm),
+        y(static_cast<size_t>(length * width));
     const DeviceArray<float> deviceSlopes(slopes), deviceSinks(sinks);
     const DeviceArray<float> keys(static_cast<size_t>(shape.kvHeads * positions * shape.headDim));
     // Caches start as NaN: nothing that was not written may count.
     const DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
-    DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::attentionWorkspaceBytes(16, shape.heads, shape.kvHeads, shape.headDim)));
+    DeviceArray<uint8_t> workspace(
+        static_cast<size_t>(cuda::attentionWorkspaceBytes(16, shape.heads, shape.kvHeads, shape.headDim)));
     workspace.zero();
     size_t piece = 0;
     for (int64_t start = 0; start < length;) {
@@ -90,20 +96,24 @@ struct Sequence {
       const DeviceArray<int32_t> position(std::vector<int32_t>{static_cast<int32_t>(start)});
       const cuda::Step step{tokens, nullptr, position.get()};
       cuda::RopeCache rope;
-      rope.q = rows.get() + start * stride, rope.k = rope.q + column(shape.heads), rope.v = rope.q + column(shape.heads + shape.kvHeads);
+      rope.q = rows.get() + start * stride, rope.k = rope.q + column(shape.heads),
+      rope.v = rope.q + column(shape.heads + shape.kvHeads);
       rope.cosSin = shape.pairs ? angles.get() + start * 2 * shape.pairs : nullptr;
       rope.qNorm = shape.normed ? qWeights.get() : nullptr, rope.kNorm = shape.normed ? kWeights.get() : nullptr;
       rope.kCache = keys.get(), rope.vCache = values.get();
       rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.pairs;
-      rope.pairing = shape.pairing, rope.qStride = rope.kStride = rope.vStride = stride, rope.context = shape.context, rope.eps = 1e-6f;
+      rope.pairing = shape.pairing, rope.qStride = rope.kStride = rope.vStride = stride, rope.context = shape.context,
+      rope.eps = 1e-6f;
       REQUIRE(cuda::launchRopeCache(step, rope, nullptr) == 0);
       cuda::Attention attention;
       attention.q = rows.get() + start * stride, attention.kCache = keys.get(), attention.vCache = values.get();
       attention.y = y.get() + start * width, attention.heads = shape.heads, attention.kvHeads = shape.kvHeads;
-      attention.headDim = shape.headDim, attention.qStride = stride, attention.yStride = width, attention.window = shape.window;
+      attention.headDim = shape.headDim, attention.qStride = stride, attention.yStride = width,
+      attention.window = shape.window;
       attention.context = shape.context, attention.scale = scale, attention.softcap = shape.softcap;
       attention.chunk = shape.chunk, attention.alibiRounded = shape.rounded;
-      attention.slopes = shape.sloped ? deviceSlopes.get() : nullptr, attention.sinks = shape.sunk ? deviceSinks.get() : nullptr;
+      attention.slopes = shape.sloped ? deviceSlopes.get() : nullptr,
+      attention.sinks = shape.sunk ? deviceSinks.get() : nullptr;
       attention.workspace = workspace.get();
       REQUIRE(cuda::launchAttention(step, attention, nullptr) == 0);
       REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
@@ -117,9 +127,14 @@ struct Sequence {
 
 TEST_CASE("rope_cache and attention are the reference's, however the sequence is fed") {
   const Shape shapes[] = {
-      {8, 2, 64, 32, 0, false, 0, 0.0f},        {6, 2, 40, 20, 1, false, 0, 0.0f},  {4, 4, 128, 32, 0, true, 0, 0.0f},
-      {5, 1, 80, 0, 0, false, 100, 0.0f},       {10, 1, 256, 64, 0, true, 0, 30.0f}, {2, 1, 18, 9, 0, false, 33, 20.0f},
-      {16, 8, 128, 64, 0, false, 0, 0.0f, 513}, {24, 2, 64, 32, 0, false, 0, 0.0f},
+      {8, 2, 64, 32, 0, false, 0, 0.0f},
+      {6, 2, 40, 20, 1, false, 0, 0.0f},
+      {4, 4, 128, 32, 0, true, 0, 0.0f},
+      {5, 1, 80, 0, 0, false, 100, 0.0f},
+      {10, 1, 256, 64, 0, true, 0, 30.0f},
+      {2, 1, 18, 9, 0, false, 33, 20.0f},
+      {16, 8, 128, 64, 0, false, 0, 0.0f, 513},
+      {24, 2, 64, 32, 0, false, 0, 0.0f},
       {4, 2, 32, 16, 0, false, 0, 0.0f, 600, 150, true},
       {8, 8, 64, 0, 0, false, 0, 0.0f, 600, 0, false, true},
       {6, 2, 64, 0, 0, false, 90, 0.0f, 600, 0, true, true, true},

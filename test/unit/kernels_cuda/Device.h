@@ -12,7 +12,8 @@
 
 namespace mcc::test {
 
-/// An array in device memory, filled with NaN bytes where it starts without values, so that what a kernel leaves out shows.
+/// An array in device memory, filled with NaN bytes where it starts without values, so that what a kernel leaves out
+/// shows.
 template <class T>
 class DeviceArray {
 public:
@@ -64,6 +65,8 @@ inline double largestError(const std::vector<float> &a, const std::vector<float>
   return largest;
 }
 
-inline bool equalBits(const float *a, const float *b, size_t count) { return std::memcmp(a, b, count * sizeof(float)) == 0; }
+inline bool equalBits(const float *a, const float *b, size_t count) {
+  return std::memcmp(a, b, count * sizeof(float)) == 0;
+}
 
 } // namespace mcc::test

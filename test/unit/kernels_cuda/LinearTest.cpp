@@ -34,8 +34,8 @@ struct Layer {
 
   explicit Layer(const Case &shape, uint64_t seed)
       : shape(shape), gate(randomWeights(shape.format, shape.rows, shape.cols, seed)),
-        up(randomWeights(shape.format, shape.rows, shape.cols, seed + 1)), xStride(shape.cols + seed % 3 * 4 + seed % 2),
-        yStride(shape.rows + seed % 5) {
+        up(randomWeights(shape.format, shape.rows, shape.cols, seed + 1)),
+        xStride(shape.cols + seed % 3 * 4 + seed % 2), yStride(shape.rows + seed % 5) {
     Random random(seed + 2);
     x = random.floats(shape.tokens * xStride);
     bias = random.floats(shape.rows), upBias = random.floats(shape.rows);
@@ -66,9 +66,11 @@ struct Layer {
       packGatedBias(bias.data(), upBias.data(), shape.rows, packedBias.data());
     }
     const DeviceArray<uint8_t> weight(shape.gated ? packGated(gate, up) : gate.packed);
-    const DeviceArray<float> deviceX(x), deviceBias(packedBias), deviceResidual(residual), weights(normWeight), biases(normBias);
+    const DeviceArray<float> deviceX(x), deviceBias(packedBias), deviceResidual(residual), weights(normWeight),
+        biases(normBias);
     DeviceArray<float> y(residual.size());
-    const DeviceArray<uint8_t> workspace(static_cast<size_t>(cuda::linearWorkspaceBytes(count, shape.cols, prefillParts)));
+    const DeviceArray<uint8_t> workspace(
+        static_cast<size_t>(cuda::linearWorkspaceBytes(count, shape.cols, prefillParts)));
     cuda::Linear linear;
     linear.format = shape.format;
     linear.rows = shape.rows, linear.cols = shape.cols;
@@ -91,14 +93,15 @@ void checkLayer(const Case &shape, uint64_t seed) {
   double scale = 1;
   for (const float value : expected)
     scale = std::fmax(scale, std::fabs(value));
-  INFO(formatInfo(shape.format).name, " rows ", shape.rows, " cols ", shape.cols, " tokens ", shape.tokens, " gated ", shape.gated,
-       " norm ", shape.normKind, " activation ", static_cast<int>(shape.activation));
+  INFO(formatInfo(shape.format).name, " rows ", shape.rows, " cols ", shape.cols, " tokens ", shape.tokens, " gated ",
+       shape.gated, " norm ", shape.normKind, " activation ", static_cast<int>(shape.activation));
   CHECK(largestError(together, expected) < 2e-5 * scale);
   const std::vector<float> again = layer.byKernel(0, shape.tokens);
   CHECK(equalBits(together.data(), again.data(), together.size()));
   for (const int64_t token : {int64_t{0}, shape.tokens / 2, shape.tokens - 1}) {
     const std::vector<float> alone = layer.byKernel(token, 1);
-    CHECK(equalBits(together.data() + token * layer.yStride, alone.data() + token * layer.yStride, static_cast<size_t>(shape.rows)));
+    CHECK(equalBits(together.data() + token * layer.yStride, alone.data() + token * layer.yStride,
+                    static_cast<size_t>(shape.rows)));
   }
 }
 
@@ -130,7 +133,9 @@ TEST_CASE("linear's prologues and epilogues") {
       for (const int64_t norm : {-1, 0, 1})
         for (const int64_t tokens : {1, 2, 5, 12}) {
           const auto activation = static_cast<Activation>(seed % 7);
-          checkLayer({format, 40, 512, tokens, gated, seed % 2 == 0, seed % 3 != 0, norm, activation, seed % 4 < 2 ? 1.0f : 0.3f}, seed);
+          checkLayer({format, 40, 512, tokens, gated, seed % 2 == 0, seed % 3 != 0, norm, activation,
+                      seed % 4 < 2 ? 1.0f : 0.3f},
+                     seed);
           ++seed;
         }
 }
@@ -149,8 +154,9 @@ TEST_CASE("the prefill GEMM, as exact as its parts say") {
   for (const int64_t tokens : {17, 128, 300})
     for (const int64_t cols : {40, 1000, 2112})
       for (const bool gated : {false, true}) {
-        const Layer layer({Format::BF16, 16 * static_cast<int64_t>(seed % 20) + 9, cols, tokens, gated, seed % 2 == 0, seed % 3 != 0,
-                           static_cast<int64_t>(seed % 3) - 1, gated ? Activation::Silu : Activation::None},
+        const Layer layer({Format::BF16, 16 * static_cast<int64_t>(seed % 20) + 9, cols, tokens, gated, seed % 2 == 0,
+                           seed % 3 != 0, static_cast<int64_t>(seed % 3) - 1,
+                           gated ? Activation::Silu : Activation::None},
                           seed);
         ++seed;
         const std::vector<float> expected = layer.byReference();
@@ -176,9 +182,11 @@ TEST_CASE("linear refuses what it cannot do") {
 namespace {
 
 // Logits and token of one launch.
-std::pair<std::vector<float>, int32_t> runLogits(const Weights &weights, const std::vector<float> &x, const std::vector<float> &bias,
-                                                 float scale, float softcap, int64_t tokens = 1) {
-  const DeviceArray<uint8_t> weight(weights.packed), workspace(static_cast<size_t>(cuda::linearWorkspaceBytes(1, weights.cols)));
+std::pair<std::vector<float>, int32_t> runLogits(const Weights &weights, const std::vector<float> &x,
+                                                 const std::vector<float> &bias, float scale, float softcap,
+                                                 int64_t tokens = 1) {
+  const DeviceArray<uint8_t> weight(weights.packed),
+      workspace(static_cast<size_t>(cuda::linearWorkspaceBytes(1, weights.cols)));
   const DeviceArray<float> deviceX(x), deviceBias(bias), y(static_cast<size_t>(weights.rows));
   const DeviceArray<cuda::Partial> partials(static_cast<size_t>(cuda::kLogitPartials));
   const DeviceArray<int32_t> token(size_t{1}), position(std::vector<int32_t>{41});
@@ -232,5 +240,6 @@ TEST_CASE("argmax: the lowest index of equal logits, -1 where one is NaN, any in
   std::vector<float> bias(9001, 0.0f);
   bias[8999] = std::numeric_limits<float>::quiet_NaN();
   CHECK(runLogits(weights, x, bias, 1.0f, 0.0f).second == -1);
-  CHECK(runLogits(weights, x, std::vector<float>(9001, -std::numeric_limits<float>::infinity()), 1.0f, 0.0f).second == 0);
+  CHECK(runLogits(weights, x, std::vector<float>(9001, -std::numeric_limits<float>::infinity()), 1.0f, 0.0f).second ==
+        0);
 }

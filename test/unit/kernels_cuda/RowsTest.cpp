@@ -19,13 +19,15 @@ TEST_CASE("embed gives the stored rows exactly in every format; an unknown token
     const DeviceArray<uint8_t> packed(table.packed);
     const DeviceArray<int32_t> deviceIds(ids);
     const DeviceArray<float> y(static_cast<size_t>(tokens * cols));
-    REQUIRE(cuda::launchEmbed({tokens, deviceIds.get(), nullptr}, {format, packed.get(), y.get(), 53, cols, cols, 0.5f}, nullptr) == 0);
+    REQUIRE(cuda::launchEmbed({tokens, deviceIds.get(), nullptr}, {format, packed.get(), y.get(), 53, cols, cols, 0.5f},
+                              nullptr) == 0);
     const std::vector<float> got = y.values();
     for (int64_t t = 0; t < tokens; ++t)
       for (int64_t c = 0; c < cols; ++c) {
         const float value = got[static_cast<size_t>(t * cols + c)];
         const bool known = ids[static_cast<size_t>(t)] >= 0 && ids[static_cast<size_t>(t)] < 53;
-        if (known ? value != 0.5f * table.values[static_cast<size_t>(ids[static_cast<size_t>(t)] * cols + c)] : value == value)
+        if (known ? value != 0.5f * table.values[static_cast<size_t>(ids[static_cast<size_t>(t)] * cols + c)]
+                  : value == value)
           FAIL(formatInfo(format).name, " token ", t, " column ", c, " is ", value);
       }
   }
@@ -36,14 +38,17 @@ TEST_CASE("norm of both kinds, with and without weights, in place too") {
     for (const int64_t kind : {0, 1})
       for (const bool weighted : {false, true}) {
         const int64_t tokens = 3, stride = cols + 3;
-        const std::vector<float> x = Random(1).floats(tokens * stride, 3.0f), weight = Random(2).floats(cols), bias = Random(3).floats(cols);
+        const std::vector<float> x = Random(1).floats(tokens * stride, 3.0f), weight = Random(2).floats(cols),
+                                 bias = Random(3).floats(cols);
         const DeviceArray<float> deviceX(x), deviceWeight(weight), deviceBias(bias);
-        const cuda::Norm norm{kind, weighted ? deviceWeight.get() : nullptr, weighted ? deviceBias.get() : nullptr, 1e-5f};
-        REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr}, {norm, deviceX.get(), deviceX.get(), cols, stride, stride, 1, true}, nullptr) == 0);
+        const cuda::Norm norm{kind, weighted ? deviceWeight.get() : nullptr, weighted ? deviceBias.get() : nullptr,
+                              1e-5f};
+        REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr},
+                                 {norm, deviceX.get(), deviceX.get(), cols, stride, stride, 1, true}, nullptr) == 0);
         std::vector<float> expected = x;
         for (int64_t t = 0; t < tokens; ++t)
-          reference::norm({kind, weighted ? weight.data() : nullptr, weighted ? bias.data() : nullptr, 1e-5f}, x.data() + t * stride,
-                          expected.data() + t * stride, cols);
+          reference::norm({kind, weighted ? weight.data() : nullptr, weighted ? bias.data() : nullptr, 1e-5f},
+                          x.data() + t * stride, expected.data() + t * stride, cols);
         INFO("cols ", cols, " kind ", kind);
         CHECK(largestError(deviceX.values(), expected) < 2e-5);
       }
@@ -57,7 +62,8 @@ TEST_CASE("rotary") {
   for (const int32_t position : {0, 511, 130000}) {
     const DeviceArray<float> deviceFrequencies(frequencies), cosSin(static_cast<size_t>(tokens * 2 * pairs));
     const DeviceArray<int32_t> devicePosition(std::vector<int32_t>{position});
-    REQUIRE(cuda::launchRotary({tokens, nullptr, devicePosition.get()}, {deviceFrequencies.get(), cosSin.get(), pairs, 1.25f}, nullptr) == 0);
+    REQUIRE(cuda::launchRotary({tokens, nullptr, devicePosition.get()},
+                               {deviceFrequencies.get(), cosSin.get(), pairs, 1.25f}, nullptr) == 0);
     std::vector<float> expected(static_cast<size_t>(tokens * 2 * pairs));
     reference::rotary(frequencies.data(), expected.data(), tokens, position, pairs, 1.25f);
     CHECK(largestError(cosSin.values(), expected) < 1e-6);
@@ -69,7 +75,9 @@ TEST_CASE("activate, gate and add") {
   const std::vector<float> a = Random(1).floats(tokens * stride, 6.0f), b = Random(2).floats(tokens * stride, 2.0f);
   const auto run = [&](auto launch, int64_t activation, float number = 0.0f) {
     const DeviceArray<float> deviceA(a), deviceB(b), y(a);
-    REQUIRE(launch({tokens, nullptr, nullptr}, {deviceA.get(), deviceB.get(), y.get(), cols, stride, stride, stride, activation, number}, nullptr) == 0);
+    REQUIRE(launch({tokens, nullptr, nullptr},
+                   {deviceA.get(), deviceB.get(), y.get(), cols, stride, stride, stride, activation, number},
+                   nullptr) == 0);
     return y.values();
   };
   for (int64_t activation = 0; activation < 7; ++activation) {
@@ -106,15 +114,18 @@ TEST_CASE("clamp and scale; a NaN passes") {
 
 TEST_CASE("norm of groups, with weights of their own or shared") {
   const int64_t tokens = 2, groups = 6, width = 40, cols = groups * width;
-  const std::vector<float> x = Random(1).floats(tokens * cols), weight = Random(2).floats(cols), bias = Random(3).floats(cols);
+  const std::vector<float> x = Random(1).floats(tokens * cols), weight = Random(2).floats(cols),
+                           bias = Random(3).floats(cols);
   const DeviceArray<float> deviceX(x), deviceWeight(weight), deviceBias(bias), y(x.size());
   for (const int64_t kind : {0, 1})
     for (const bool own : {false, true}) {
       const cuda::Norm norm{kind, deviceWeight.get(), deviceBias.get(), 1e-5f};
-      REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr}, {norm, deviceX.get(), y.get(), cols, cols, cols, groups, own}, nullptr) == 0);
+      REQUIRE(cuda::launchNorm({tokens, nullptr, nullptr},
+                               {norm, deviceX.get(), y.get(), cols, cols, cols, groups, own}, nullptr) == 0);
       std::vector<float> expected(x.size());
       for (int64_t t = 0; t < tokens; ++t)
-        reference::groupNorm({kind, weight.data(), bias.data(), 1e-5f}, x.data() + t * cols, expected.data() + t * cols, cols, groups, own);
+        reference::groupNorm({kind, weight.data(), bias.data(), 1e-5f}, x.data() + t * cols, expected.data() + t * cols,
+                             cols, groups, own);
       CHECK(largestError(y.values(), expected) < 2e-5);
     }
 }
@@ -127,7 +138,8 @@ TEST_CASE("positions adds the rows of the step's positions in every format") {
     const DeviceArray<uint8_t> packed(table.packed);
     const DeviceArray<int32_t> position(std::vector<int32_t>{30});
     const DeviceArray<float> y(x);
-    REQUIRE(cuda::launchPositions({tokens, nullptr, position.get()}, {format, y.get(), packed.get(), y.get(), 60, cols, cols, cols, 2}, nullptr) == 0);
+    REQUIRE(cuda::launchPositions({tokens, nullptr, position.get()},
+                                  {format, y.get(), packed.get(), y.get(), 60, cols, cols, cols, 2}, nullptr) == 0);
     std::vector<float> expected(x.size());
     reference::addPositions(x.data(), table.values.data(), expected.data(), tokens, cols, 32);
     CHECK(largestError(y.values(), expected) == 0);
@@ -144,7 +156,8 @@ TEST_CASE("unpack gives plain rows in bf16") {
       REQUIRE(cuda::launchUnpack({format, packed.get(), out.get(), rows, cols, gated}, nullptr) == 0);
       const std::vector<uint16_t> got = out.values();
       for (int64_t i = 0; i < rows * cols * (gated ? 2 : 1); ++i) {
-        const float exact = i < rows * cols ? gate.values[static_cast<size_t>(i)] : up.values[static_cast<size_t>(i - rows * cols)];
+        const float exact =
+            i < rows * cols ? gate.values[static_cast<size_t>(i)] : up.values[static_cast<size_t>(i - rows * cols)];
         const uint32_t bits = static_cast<uint32_t>(got[static_cast<size_t>(i)]) << 16;
         float value;
         std::memcpy(&value, &bits, 4);
