@@ -12,7 +12,7 @@ namespace mcc {
 
 llvm::Expected<OutputFolder> OutputFolder::open(llvm::StringRef folder) {
   if (llvm::sys::fs::exists(folder) && !llvm::sys::fs::is_directory(folder))
-    return diagnose(folder.str(), "the output folder's name is taken by a file; name a folder with -o");
+    return diagnose(folder.str(), "is a file, not a directory; name a folder with -o");
   // What others may do with it is the umask's to say.
   if (std::error_code error = llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true, llvm::sys::fs::perms::all_all))
     return diagnose(folder.str(), "cannot make the output folder: {0}", error.message());
