@@ -110,11 +110,11 @@ void Lowering::launch(Operation *op, StringRef kernel, std::optional<Format> for
 void Lowering::lowerWeight(ir::WeightOp op) {
   ir::WeightType weight = op.getType();
   int64_t rows = weight.getShape()[0], bytes;
-  int64_t parts = op.getInterleaved() ? 2 : 1;
   if (weight.getShape().size() == 1)
-    bytes = parts * cpu::roundUp(rows / parts, cpu::kPanelRows) * 4;
+    bytes = 4 * (op.getInterleaved() ? packedGatedBiasFloats(rows / 2) : cpu::roundUp(rows, cpu::kPanelRows));
   else
-    bytes = parts * packedBytes(weight.getFormat(), rows / parts, weight.getShape()[1]);
+    bytes = op.getInterleaved() ? packedGatedBytes(weight.getFormat(), rows / 2, weight.getShape()[1])
+                                : packedBytes(weight.getFormat(), rows, weight.getShape()[1]);
   Value address = exec::WeightOp::create(builder, location, type(Space::Weights), op.getSourcesAttr(), op.getInterleavedAttr(), op.getOffsetAttr(),
                                          TypeAttr::get(weight), builder.getI64IntegerAttr(bytes), IntegerAttr());
   places[op.getResult()] = {address, 0};

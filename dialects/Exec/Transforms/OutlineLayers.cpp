@@ -11,7 +11,6 @@
 #include "dialects/Exec/IR/Address.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -104,7 +103,6 @@ struct OutlineLayersPass : impl::OutlineLayersPassBase<OutlineLayersPass> {
     llvm::DenseMap<Attribute, Value> arguments;
     for (auto &entry : varying)
       arguments[entry.first] = body.addArgument(entry.second.first, repeat.getLoc());
-    // Addresses that do not differ may be declared between the layers: move those declarations up.
     for (Operation *op : ops.take_front(period)) {
       for (OpOperand &operand : op->getOpOperands())
         if (auto found = argumentOf.find(&operand); found != argumentOf.end())
@@ -113,11 +111,11 @@ struct OutlineLayersPass : impl::OutlineLayersPassBase<OutlineLayersPass> {
     }
     for (Operation *op : ops.drop_front(period))
       op->erase();
-    sinkAfterDeclarations(repeat);
+    hoistDeclarations(repeat);
   }
 
   // Declarations of memory have no order; all that the body reads must stand before it.
-  static void sinkAfterDeclarations(RepeatOp repeat) {
+  static void hoistDeclarations(RepeatOp repeat) {
     repeat.walk([&](LaunchOp launch) {
       for (Value operand : launch.getOperands())
         hoist(operand, repeat);

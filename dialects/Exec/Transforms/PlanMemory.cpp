@@ -39,7 +39,6 @@ BufferOp bufferOf(Value pointer) {
 struct PlanMemoryPass : impl::PlanMemoryPassBase<PlanMemoryPass> {
   void runOnOperation() override {
     ProgramOp program = getOperation();
-    Builder builder(&getContext());
     program.setWeightBytes(planInOrder<WeightOp, ConstantOp>(program));
     program.setCacheBytes(planInOrder<CacheOp>(program));
     program.setArenaBytes(planBuffers(program));

@@ -8,7 +8,7 @@
 #include "dialects/Mcc/IR/MccOps.h"
 #include "dialects/Mcc/Transforms/Passes.h"
 
-#include "mlir/IR/Dominance.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 
