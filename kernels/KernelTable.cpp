@@ -35,12 +35,16 @@ size_t KernelInfo::intIndex(std::string_view argument) const {
   return static_cast<size_t>(std::find(ints.begin(), ints.end(), argument) - ints.begin());
 }
 
-const KernelInfo *findKernel(std::string_view name) {
+const std::vector<KernelInfo> &kernels() {
   static const std::vector<KernelInfo> table = {
 #define MCC_KERNEL(name, perFormat, buffers, ints, floats) makeKernel(#name, perFormat, buffers, ints, floats),
 #include "kernels/KernelTable.def"
   };
-  for (const KernelInfo &kernel : table)
+  return table;
+}
+
+const KernelInfo *findKernel(std::string_view name) {
+  for (const KernelInfo &kernel : kernels())
     if (kernel.name == name)
       return &kernel;
   return nullptr;

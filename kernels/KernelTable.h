@@ -28,4 +28,10 @@ struct KernelInfo {
 /// Returns the kernel called `name`, or null; the pointer is to static storage.
 const KernelInfo *findKernel(std::string_view name);
 
+/// Returns all kernels in the table's order; references stay valid.
+const std::vector<KernelInfo> &kernels();
+
+/// Returns the index of a kernel of kernels().
+inline size_t kernelIndex(const KernelInfo &kernel) { return static_cast<size_t>(&kernel - kernels().data()); }
+
 } // namespace mcc

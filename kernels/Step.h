@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Raised whenever MccStep, MccModel or the blob layout changes. */
-#define MCC_ABI_VERSION 1u
+#define MCC_ABI_VERSION 2u
 
 struct MccBarrier; /* opaque, owned by the runtime's thread pool */
 
@@ -30,6 +30,7 @@ typedef struct MccStep {
   int64_t thread;         /* this worker, 0 <= thread < threads */
   int64_t threads;        /* workers in the step */
   struct MccBarrier *barrier;
+  const void *context;    /* of the runtime's own step functions; generated code and kernels leave it alone */
 } MccStep;
 
 /* Waits until every worker of the step has called it; memory written before is visible after. */

@@ -1,7 +1,8 @@
 // From the LLVM dialect to a native object: translation, kernel bitcode linked in and specialised, optimisation, emission.
 #pragma once
 
-#include "runtime-lib/include/mcc/Model.h"
+#include "dialects/Exec/IR/ProgramTable.h"
+#include "mcc/Model.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
@@ -31,6 +32,8 @@ struct ModelDescriptor {
   uint64_t logitsOffset = 0, tokenOffset = 0;
   int32_t bosToken = -1;
   std::vector<int32_t> eosTokens;
+  /// The step as a table, for an executable that may use a GPU; the module must have been lowered with launch entries.
+  std::optional<exec::ProgramTable> program;
 };
 
 /// Emits a relocatable object that defines `mcc_model` and needs only mccrt_* and libm. `module` is in phase llvm;

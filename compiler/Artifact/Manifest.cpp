@@ -2,8 +2,8 @@
 #include "compiler/Artifact/Manifest.h"
 
 #include "compiler/Import/SpecJson.h"
+#include "dialects/Exec/IR/ProgramTable.h"
 
-#include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include "mcc/Blob.h"
@@ -16,17 +16,6 @@ using Json = nlohmann::ordered_json;
 namespace mcc {
 
 static std::string hex(llvm::ArrayRef<uint8_t> bytes) { return llvm::toHex(bytes, /*LowerCase=*/true); }
-
-// Returns the names in `location`: "layers.0.attention.q + layers.0.attention.k".
-static std::string placeName(mlir::Location location) {
-  std::string name;
-  location->walk([&](mlir::Location part) {
-    if (auto named = mlir::dyn_cast<mlir::NameLoc>(part))
-      name += (name.empty() ? "" : " + ") + named.getName().str();
-    return mlir::WalkResult::advance();
-  });
-  return name;
-}
 
 static Json describe(const ManifestFacts &facts) {
   exec::ProgramOp program = facts.program;
@@ -58,11 +47,8 @@ std::string manifest(const ManifestFacts &facts) {
   json["memory"] = {{"arena", *program.getArenaBytes()}, {"cache", *program.getCacheBytes()}, {"scratchPerThread", *program.getScratchBytes()}};
   Json plan = Json::array();
   program.walk([&](exec::LaunchOp launch) {
-    int64_t times = 1;
-    if (auto repeat = mlir::dyn_cast<exec::RepeatOp>(launch->getParentOp()))
-      times = repeat.getCount();
     std::string kernel = launch.getKernel().str() + (launch.getFormat() ? "." + launch.getFormat()->str() : "");
-    plan.push_back({{"op", placeName(launch.getLoc())}, {"kernel", kernel}, {"times", times}, {"device", ir::stringifyDevice(launch.getDevice()).str()}});
+    plan.push_back({{"op", exec::placeName(launch.getLoc())}, {"kernel", kernel}, {"device", ir::stringifyDevice(launch.getDevice()).str()}});
   });
   json["plan"] = std::move(plan);
   return dump(json, 2) + "\n";

@@ -71,16 +71,18 @@ static void buildExec(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createConvertMccToExecPass(convert));
   OpPassManager &program = pm.nest<exec::ProgramOp>();
   program.addPass(exec::createPlanMemoryPass());
-  // Barriers depend on addresses; rolling layers depends on both.
   program.addPass(exec::createInsertBarriersPass());
-  program.addPass(exec::createOutlineLayersPass());
   program.addPass(exec::createVerifyPlannedPass());
 }
 
 // Llvm: the step as code --------------------------------------------------------------------------------------------
 
-static void buildLlvm(OpPassManager &pm) {
-  pm.addPass(createConvertExecToLLVMPass());
+static void buildLlvm(OpPassManager &pm, const PipelineOptions &options) {
+  // Rolled here and not before, so that in the exec phase every launch has its own name and device.
+  pm.nest<exec::ProgramOp>().addPass(exec::createOutlineLayersPass());
+  ConvertExecToLLVMPassOptions convert;
+  convert.entries = options.launchEntries;
+  pm.addPass(createConvertExecToLLVMPass(convert));
   pm.addPass(createVerifyLoweredPass());
 }
 
@@ -96,7 +98,7 @@ LogicalResult runPhases(ModuleOp module, Phase from, Phase to, const PipelineOpt
   if (within(Phase::Exec))
     buildExec(pm, options);
   if (within(Phase::Llvm))
-    buildLlvm(pm);
+    buildLlvm(pm, options);
   return pm.run(module);
 }
 
@@ -113,7 +115,7 @@ void registerPasses() {
   PassPipelineRegistration<>("mcc-phase-fused", "from phase mcc to phase fused", buildFusion);
   PassPipelineRegistration<>("mcc-phase-placed", "from phase fused to phase placed", [](OpPassManager &pm) { buildPlacement(pm, {}); });
   PassPipelineRegistration<>("mcc-phase-exec", "from phase placed to phase exec", [](OpPassManager &pm) { buildExec(pm, {}); });
-  PassPipelineRegistration<>("mcc-phase-llvm", "from phase exec to phase llvm", buildLlvm);
+  PassPipelineRegistration<>("mcc-phase-llvm", "from phase exec to phase llvm", [](OpPassManager &pm) { buildLlvm(pm, {}); });
 }
 
 } // namespace mcc

@@ -27,6 +27,7 @@ std::optional<Phase> parsePhase(llvm::StringRef name);
 struct PipelineOptions {
   int64_t chunk = 128;        ///< most tokens in one step
   std::string device = "cpu"; ///< where everything is placed
+  bool launchEntries = false; ///< an entry for each launch, for executables that place launches on devices
 };
 
 /// Runs the passes that lead from the end of phase `from` to the end of `to` (both from Mcc to Llvm), each phase closed by

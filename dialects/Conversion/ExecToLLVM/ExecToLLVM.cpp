@@ -5,10 +5,13 @@
 //   exec.barrier                                        call @mccrt_barrier(%step)
 //
 // The program is emitted twice, for one token (a constant, which prunes the kernels) and for any number. A launch function
-// takes the addresses, so all layers share it; everything else in it is constant.
+// takes the addresses, so all layers share it; everything else in it is constant. With the option `entries`, each has an
+// entry besides that takes its addresses as an array: mcc_launch_N_decode and _prefill, for a runtime that runs launches
+// one by one.
 #include "dialects/Conversion/ExecToLLVM/ExecToLLVM.h"
 
 #include "dialects/Exec/IR/Address.h"
+#include "dialects/Exec/IR/ProgramTable.h"
 #include "kernels/KernelTable.h"
 #include "kernels/Step.h"
 
@@ -28,8 +31,8 @@ using exec::Space;
 
 class Lowering {
 public:
-  explicit Lowering(ModuleOp module)
-      : module(module), builder(module.getContext()), pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(builder.getI64Type()),
+  Lowering(ModuleOp module, bool entries)
+      : entries(entries), module(module), builder(module.getContext()), pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(builder.getI64Type()),
         voidType(LLVM::LLVMVoidType::get(module.getContext())) {}
 
   void run(exec::ProgramOp program);
@@ -47,6 +50,8 @@ private:
   void emitLaunch(exec::LaunchOp launch, const Frame &frame, llvm::DenseMap<Value, Value> &arguments);
   void emitDispatch(LLVM::LLVMFuncOp decode, LLVM::LLVMFuncOp prefill);
   LLVM::LLVMFuncOp launchFunction(exec::LaunchOp launch, bool decode);
+  void emitEntries(exec::ProgramOp program);
+  void emitEntry(exec::LaunchOp launch, StringRef name, bool decode);
   LLVM::GlobalOp table(ArrayRef<int64_t> addresses);
   LLVM::LLVMFuncOp declare(StringRef name, LLVM::LLVMFunctionType type);
 
@@ -55,6 +60,7 @@ private:
   Value at(Value base, Value offset) { return LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base, ValueRange{offset}); }
   Value base(const Frame &frame, Space space) { return space == Space::Weights ? frame.weights : space == Space::Cache ? frame.cache : frame.arena; }
 
+  const bool entries;
   ModuleOp module;
   OpBuilder builder;
   Location loc = UnknownLoc::get(module.getContext());
@@ -73,7 +79,9 @@ LLVM::LLVMFuncOp Lowering::declare(StringRef name, LLVM::LLVMFunctionType type) 
 
 // Makes or finds the function that is this launch but for its addresses.
 LLVM::LLVMFuncOp Lowering::launchFunction(exec::LaunchOp launch, bool decode) {
-  SmallVector<Attribute> parts{builder.getBoolAttr(decode), launch->getAttrDictionary()};
+  NamedAttrList attributes(launch->getAttrDictionary());
+  attributes.erase(launch.getDeviceAttrName()); // the code is for the CPU wherever the launch is placed
+  SmallVector<Attribute> parts{builder.getBoolAttr(decode), attributes.getDictionary(builder.getContext())};
   for (Type type : launch.getBuffers().getTypes())
     parts.push_back(builder.getBoolAttr(cast<exec::PointerType>(type).getSpace() == Space::None));
   LLVM::LLVMFuncOp &function = launches[builder.getArrayAttr(parts)];
@@ -112,6 +120,34 @@ LLVM::LLVMFuncOp Lowering::launchFunction(exec::LaunchOp launch, bool decode) {
   LLVM::CallOp::create(builder, loc, callee, arguments);
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   return function;
+}
+
+// Emits the function that calls the launch's own with the pointers of an array.
+void Lowering::emitEntry(exec::LaunchOp launch, StringRef name, bool decode) {
+  loc = launch.getLoc();
+  LLVM::LLVMFuncOp callee = launchFunction(launch, decode);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, name, LLVM::LLVMFunctionType::get(voidType, {pointer, i64, pointer}));
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  SmallVector<Value> operands{entry->getArgument(0), entry->getArgument(1)};
+  for (auto [index, type] : llvm::enumerate(launch.getBuffers().getTypes()))
+    if (cast<exec::PointerType>(type).getSpace() != Space::None)
+      operands.push_back(load(entry->getArgument(2), static_cast<int64_t>(index * sizeof(void *)), pointer));
+  LLVM::CallOp::create(builder, loc, callee, operands);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+}
+
+void Lowering::emitEntries(exec::ProgramOp program) {
+  exec::LaunchCodes codes(program);
+  llvm::DenseSet<unsigned> done;
+  program.walk([&](exec::LaunchOp launch) {
+    unsigned code = codes.of(launch);
+    if (!done.insert(code).second)
+      return;
+    for (bool decode : {true, false})
+      emitEntry(launch, exec::LaunchCodes::functionName(code, decode), decode);
+  });
 }
 
 void Lowering::emitLaunch(exec::LaunchOp launch, const Frame &frame, llvm::DenseMap<Value, Value> &arguments) {
@@ -217,15 +253,19 @@ void Lowering::run(exec::ProgramOp program) {
   LLVM::LLVMFuncOp prefill = emitVariant(program, /*decode=*/false);
   loc = program.getLoc();
   emitDispatch(decode, prefill);
+  if (entries)
+    emitEntries(program);
   program.erase();
 }
 
 struct ConvertExecToLLVMPass : impl::ConvertExecToLLVMPassBase<ConvertExecToLLVMPass> {
+  using ConvertExecToLLVMPassBase::ConvertExecToLLVMPassBase;
+
   void runOnOperation() override {
     auto programs = getOperation().getOps<exec::ProgramOp>();
     if (programs.empty())
       return;
-    Lowering(getOperation()).run(*programs.begin());
+    Lowering(getOperation(), entries).run(*programs.begin());
   }
 };
 

@@ -10,6 +10,7 @@ def ConvertExecToLLVMPass : Pass<"convert-exec-to-llvm", "::mlir::ModuleOp"> {
     prefill. Equal launches share one internal function that calls the kernel with constant numbers, so that linking the
     kernels' bitcode specialises them once. exec.repeat becomes a loop over a constant table of addresses.
   }];
+  let options = [Option<"entries", "entries", "bool", "false", "emit mcc_launch_N_* that run one launch each">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 

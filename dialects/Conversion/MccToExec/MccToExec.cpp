@@ -56,8 +56,8 @@ private:
   void lowerClamp(ir::ClampOp op);
   LogicalResult lowerLogits(ir::LogitsOp op);
 
-  // Returns a new buffer of `bytes`, or an absent pointer for none.
-  Value buffer(int64_t bytes);
+  // Returns a new buffer of `bytes`, or an absent pointer for none. `rowBytes`: of one token, where it has a row for each.
+  Value buffer(int64_t bytes, int64_t rowBytes = 0);
   Value none() { return absent; }
   PointerType type(Space space) { return PointerType::get(builder.getContext(), space); }
   Value view(Value base, int64_t offset);
@@ -79,10 +79,11 @@ private:
   Value absent; // the one exec.none
 };
 
-Value Lowering::buffer(int64_t bytes) {
+Value Lowering::buffer(int64_t bytes, int64_t rowBytes) {
   if (bytes == 0)
     return none();
-  return exec::BufferOp::create(builder, location, type(Space::Arena), builder.getI64IntegerAttr(bytes), IntegerAttr());
+  return exec::BufferOp::create(builder, location, type(Space::Arena), rowBytes ? builder.getI64IntegerAttr(rowBytes) : IntegerAttr(),
+                                builder.getI64IntegerAttr(bytes), IntegerAttr());
 }
 
 Value Lowering::view(Value base, int64_t offset) {
@@ -91,7 +92,7 @@ Value Lowering::view(Value base, int64_t offset) {
 
 Place Lowering::home(Value result) {
   int64_t cols = ir::features(result.getType());
-  return places[result] = {buffer(chunk * cols * 4), cols};
+  return places[result] = {buffer(chunk * cols * 4, cols * 4), cols};
 }
 
 bool Lowering::diesAt(Value value, Operation *op) {

@@ -64,9 +64,15 @@ def Exec_CacheOp : Exec_MemoryOp<"cache", (ins StrAttr:$cacheName)> {
   let assemblyFormat = "$cacheName `bytes` $bytes (`at` $address^)? attr-dict `:` type($result)";
 }
 
-def Exec_BufferOp : Exec_MemoryOp<"buffer", (ins)> {
+def Exec_BufferOp : Exec_MemoryOp<"buffer", (ins OptionalAttr<I64Attr>:$rowBytes)> {
   let summary = "activations of one step; disjoint lifetimes may share an address";
-  let assemblyFormat = "`bytes` $bytes (`at` $address^)? attr-dict `:` type($result)";
+  let description = [{
+    `row` gives the bytes of one token where the buffer holds a row for each: a step of T tokens uses T of them.
+    ```mlir
+    %x = exec.buffer bytes 8192 at 0 row 64 : <arena>
+    ```
+  }];
+  let assemblyFormat = "`bytes` $bytes (`at` $address^)? (`row` $rowBytes^)? attr-dict `:` type($result)";
 }
 
 def Exec_ViewOp : Exec_Op<"view", [Pure, AllTypesMatch<["base", "result"]>]> {

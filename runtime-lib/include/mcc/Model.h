@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/Step.h"
+#include "mcc/Program.h"
 
 #include <stdint.h>
 
@@ -32,6 +33,8 @@ typedef struct MccModel {
   int32_t eosCount;
   const int32_t *eosTokens;   /* [eosCount] ids that end generation */
   void (*step)(const MccStep *step); /* runs one step; every worker calls it */
+  const MccProgram *program;  /* the step as a table; null in an object for the CPU alone */
+  const struct MccGpuRuntime *gpu; /* what runs launches on a GPU (runtime-lib/src/Gpu.h); null without */
 } MccModel;
 
 extern const MccModel mcc_model;
