@@ -28,6 +28,7 @@ CUDA = ["cuda", "cooperative_groups", "mma.h"]
 LAYERS = [
     ("CUDA kernels", r"kernels/cuda/", ["kernels/", *CUDA]),
     ("kernels", r"kernels/", ["kernels/"]),
+    ("GPU runtime", r"runtime-lib/cuda/", ["kernels/", "runtime-lib/", "mcc/", *LIBRARIES, *CUDA]),
     ("runtime-lib", r"runtime-lib/", ["kernels/", "runtime-lib/", "mcc/", *LIBRARIES]),
     ("compiler/Support", r"compiler/Support/", ["compiler/Support/", *MLIR]),
     ("conversion", r"dialects/Conversion/(\w+)To(\w+)/",

@@ -13,7 +13,7 @@
 
 namespace mcc {
 
-llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef runtime, llvm::StringRef executable) {
+llvm::Error linkExecutable(llvm::StringRef object, llvm::ArrayRef<llvm::StringRef> archives, llvm::StringRef executable) {
   const char *fromEnvironment = std::getenv("CC");
   llvm::StringRef name = fromEnvironment && *fromEnvironment ? fromEnvironment : "cc";
   auto program = llvm::sys::findProgramByName(name);
@@ -25,8 +25,9 @@ llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef runtime, llvm
     return diagnose("", "cannot make a temporary file for the linker's messages: {0}", error.message());
   llvm::FileRemover removeLog(log);
   // The archive holds main(); only what main reaches is kept.
-  llvm::SmallVector<llvm::StringRef> arguments{*program,   "-o",       executable,         object, runtime, "-Wl,--gc-sections", "-Wl,-O1", "-static-libgcc", "-Wl,--as-needed",
-                                               "-Wl,-z,noexecstack", "-Wl,--build-id=none", "-s", "-lm", "-lpthread"};
+  llvm::SmallVector<llvm::StringRef> arguments{*program, "-o", executable, object};
+  arguments.append(archives.begin(), archives.end());
+  arguments.append({"-Wl,--gc-sections", "-Wl,-O1", "-static-libgcc", "-Wl,--as-needed", "-Wl,-z,noexecstack", "-Wl,--build-id=none", "-s", "-lm", "-lpthread", "-ldl", "-lrt"});
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
   std::string problem;
   int status = llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects, 0, 0, &problem);

@@ -15,6 +15,7 @@
 #include "compiler/Support/Error.h"
 #include "compiler/Tokenizer/TokenizerImport.h"
 #include "dialects/Exec/IR/Address.h"
+#include "dialects/Exec/IR/ProgramTable.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -99,7 +100,9 @@ private:
   llvm::Error writeBlob(exec::ProgramOp program, BlobWriter &writer);
   ModelDescriptor describe(const ManifestFacts &facts);
   llvm::Error writeArtefacts(mlir::ModuleOp module);
-  llvm::Error writeCode(mlir::ModuleOp module, const ModelDescriptor &descriptor, OutputFolder &folder);
+  llvm::Error writeCode(mlir::ModuleOp module, const ModelDescriptor &descriptor, const Installation &installation, OutputFolder &folder);
+  // Whether the executable is to hold what runs launches on a GPU.
+  bool usesGpu() const { return options.placement != "cpu"; }
 
   const CompileOptions &options;
   Source source;
@@ -116,7 +119,7 @@ llvm::Error Compilation::lower(mlir::ModuleOp module, Phase from, Phase to) {
       message = diagnostic.str();
     return mlir::success();
   });
-  if (mlir::failed(runPhases(module, from, to, PipelineOptions{chunk, options.placement})))
+  if (mlir::failed(runPhases(module, from, to, PipelineOptions{chunk, options.placement, usesGpu()})))
     return diagnose("", "internal: {0}; please report this with the model's config", message);
   return llvm::Error::success();
 }
@@ -150,18 +153,17 @@ ModelDescriptor Compilation::describe(const ManifestFacts &facts) {
     descriptor.tokenOffset = exec::addressOf(result.getToken()).offset;
     descriptor.logitsOffset = exec::addressOf(result.getLogits()).offset;
   }
+  if (usesGpu())
+    descriptor.program = exec::programTable(program);
   descriptor.bosToken = source.spec.bosToken;
   descriptor.eosTokens = source.spec.eosTokens;
   return descriptor;
 }
 
-llvm::Error Compilation::writeCode(mlir::ModuleOp module, const ModelDescriptor &descriptor, OutputFolder &folder) {
-  llvm::Expected<Installation> installation = Installation::find();
-  if (!installation)
-    return installation.takeError();
+llvm::Error Compilation::writeCode(mlir::ModuleOp module, const ModelDescriptor &descriptor, const Installation &installation, OutputFolder &folder) {
   if (llvm::Error error = lower(module, Phase::Exec, Phase::Llvm))
     return error;
-  auto object = emitObject(module, descriptor, target, installation->kernels);
+  auto object = emitObject(module, descriptor, target, installation.kernels);
   if (!object)
     return object.takeError();
   llvm::StringRef bytes(object->data(), object->size());
@@ -170,7 +172,11 @@ llvm::Error Compilation::writeCode(mlir::ModuleOp module, const ModelDescriptor 
   llvm::Expected<std::string> file = folder.writeScratch("model.o", bytes);
   if (!file)
     return file.takeError();
-  return linkExecutable(*file, installation->runtime, folder.temporary("model"));
+  llvm::SmallVector<llvm::StringRef> archives;
+  if (usesGpu())
+    archives.push_back(installation.gpuRuntime);
+  archives.push_back(installation.runtime);
+  return linkExecutable(*file, archives, folder.temporary("model"));
 }
 
 llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
@@ -178,6 +184,12 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
   if (!imported)
     return imported.takeError();
   tokenizer = std::move(*imported);
+  llvm::Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return installation.takeError();
+  if (usesGpu() && installation->gpuRuntime.empty())
+    return diagnose("", "--placement {0}: this mcc was built without CUDA (lib/mcc/libmccrt-cuda.a is missing); build it with -DMCC_CUDA=ON, or use --placement cpu",
+                    options.placement);
   llvm::Expected<OutputFolder> folder = OutputFolder::open(options.output);
   if (!folder)
     return folder.takeError();
@@ -190,7 +202,7 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
   ManifestFacts facts{source.spec, program, blob.id(), blob.fileBytes(), target.cpu, !tokenizer.empty()};
   if (llvm::Error error = folder->write("manifest.json", manifest(facts)))
     return error;
-  if (llvm::Error error = writeCode(module, describe(facts), *folder))
+  if (llvm::Error error = writeCode(module, describe(facts), *installation, *folder))
     return error;
   // All are complete: now, and quickly, the final names.
   if (!blob.commit())
@@ -199,7 +211,8 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
 }
 
 llvm::Error Compilation::run(int64_t positions) {
-  chunk = std::min(options.chunk, positions);
+  // A GPU needs thousands of rows to be busy; for a CPU more than a hundred only cost memory.
+  chunk = std::min<int64_t>(options.chunk > 0 ? options.chunk : usesGpu() ? 2048 : 128, positions);
   auto module = buildStep(context, source.spec, *source.checkpoint, positions);
   if (!module)
     return module.takeError();

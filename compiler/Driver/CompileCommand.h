@@ -15,7 +15,7 @@ struct CompileOptions {
   std::string output;              ///< folder; with `emit` a file or "-"
   Phase emit = Phase::Exe;
   int64_t context = 0;             ///< 0: the model's own, capped by memory
-  int64_t chunk = 128;
+  int64_t chunk = 0; ///< 0: 128, or 2048 where the plan uses a GPU
   std::string targetCpu = "native";
   std::string tokenizer;
   std::string placement = "cpu";

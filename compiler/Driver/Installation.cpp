@@ -20,7 +20,9 @@ llvm::Expected<Installation> Installation::find() {
     llvm::sys::path::append(path, name);
     return path.str().str();
   };
-  Installation result{file("mcc-kernels.bc"), file("libmccrt.a")};
+  Installation result{file("mcc-kernels.bc"), file("libmccrt.a"), file("libmccrt-cuda.a")};
+  if (!llvm::sys::fs::exists(result.gpuRuntime))
+    result.gpuRuntime.clear();
   for (const std::string &path : {result.kernels, result.runtime})
     if (!llvm::sys::fs::exists(path))
       return diagnose(path, "is missing; mcc's installation is incomplete (it belongs in lib/mcc beside bin)");

@@ -11,6 +11,7 @@ namespace mcc {
 struct Installation {
   std::string kernels; ///< mcc-kernels.bc
   std::string runtime; ///< libmccrt.a
+  std::string gpuRuntime; ///< libmccrt-cuda.a; empty where mcc was built without
 
   /// Looks in ../lib/mcc beside the executable's folder.
   static llvm::Expected<Installation> find();

@@ -61,10 +61,10 @@ int runCompile(int argc, char **argv) {
   app.add_option("INPUTS", options.inputs, "[SPEC] CHECKPOINT, as above")->required()->expected(1, 2);
   app.add_option("-o,--output", options.output, "output folder (with --emit up to llvm: a file; default standard output)");
   app.add_option("--ctx", options.context, "positions of the cache (default: the model's own, at most a quarter of RAM)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
-  app.add_option("--chunk", options.chunk, "most prompt tokens in one step")->capture_default_str()->check(CLI::Range(1, 4096));
+  app.add_option("--chunk", options.chunk, "most prompt tokens in one step (default 128, with a GPU 2048)")->check(CLI::Range(1, 4096));
   app.add_option("--target-cpu", options.targetCpu, "CPU to make code for, as clang's -mcpu")->capture_default_str();
   app.add_option("--tokenizer", options.tokenizer, "a tokenizer.json instead of the one beside the inputs");
-  app.add_option("--placement", options.placement, "device of the ops")->capture_default_str()->check(CLI::IsMember({"cpu"}));
+  app.add_option("--placement", options.placement, "devices of the ops: cpu or gpu")->capture_default_str()->check(CLI::IsMember({"cpu", "gpu"}));
   app.add_option("--emit", emit, "stop after a phase: " + phaseNames());
   app.set_version_flag("--version", "mcc " MCC_VERSION);
   try {

@@ -149,7 +149,7 @@ Status launchPrefill(const Step &step, const Linear &linear, cudaStream_t stream
 }
 
 // Merges the blocks' bests; entries that no block used have index -1.
-__global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *position, int tokens) {
+__global__ void argmax_kernel(Argmax argmax, const int32_t *stepPosition, int tokens) {
   __shared__ Partial warps[kLogitPartials / 32];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
@@ -161,7 +161,7 @@ __global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *
                      __shfl_down_sync(0xffffffffu, best.sawNaN, apart), 0});
     return best;
   };
-  const Partial best = mergeWarp(partials[threadIdx.x]);
+  const Partial best = mergeWarp(argmax.partials[threadIdx.x]);
   if (threadIdx.x % 32 == 0)
     warps[threadIdx.x / 32] = best;
   __syncthreads();
@@ -170,9 +170,13 @@ __global__ void argmax_kernel(const Partial *partials, int32_t *token, int32_t *
   const Partial all = mergeWarp(threadIdx.x < kLogitPartials / 32 ? warps[threadIdx.x] : Partial{0.0f, -1, 0, 0});
   if (threadIdx.x != 0)
     return;
-  *token = all.sawNaN ? -1 : all.index;
-  if (position)
-    *position += tokens;
+  const int32_t token = all.sawNaN ? -1 : all.index;
+  *argmax.token = token;
+  const int32_t position = argmax.ring || argmax.position ? *stepPosition : 0;
+  if (argmax.position)
+    *argmax.position = position + tokens;
+  if (argmax.ring)
+    *reinterpret_cast<volatile int32_t *>(argmax.ring + ((position + tokens - 1) & argmax.ringMask)) = token;
 }
 
 } // namespace
@@ -219,10 +223,10 @@ Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream)
 }
 
 Status launchArgmax(const Step &step, const Argmax &argmax, cudaStream_t stream) {
-  if (!argmax.partials || !argmax.token)
+  if (!argmax.partials || !argmax.token || ((argmax.ring || argmax.position) && !step.position))
     return kInvalidValue;
-  return mcc::cuda::launch(argmax_kernel, dim3(1), dim3(kLogitPartials), 0, stream, argmax.partials, argmax.token,
-                           argmax.position, static_cast<int>(step.tokens));
+  return mcc::cuda::launch(argmax_kernel, dim3(1), dim3(kLogitPartials), 0, stream, argmax, step.position,
+                           static_cast<int>(step.tokens));
 }
 
 } // namespace mcc::cuda

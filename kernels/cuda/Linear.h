@@ -56,11 +56,14 @@ inline constexpr int64_t kLogitPartials = 512;
 Status launchLogits(const Step &step, const Logits &logits, cudaStream_t stream);
 
 /// token = index of the largest logit, lowest index on ties, -1 if any is NaN. Where `position` is set it is advanced
-/// by the step's tokens: the last act of a step whose graph is replayed.
+/// by the step's tokens: the last act of a step whose graph is replayed. Where `ring` is set, the token is published to
+/// the host in ring[(step.position + tokens - 1) & ringMask], memory that the host maps.
 struct Argmax {
   const Partial *partials = nullptr; ///< [kLogitPartials]
   int32_t *token = nullptr;
   int32_t *position = nullptr;
+  int32_t *ring = nullptr; ///< [ringMask + 1], a power of two
+  int32_t ringMask = 0;
 };
 
 Status launchArgmax(const Step &step, const Argmax &argmax, cudaStream_t stream);

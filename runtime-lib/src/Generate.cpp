@@ -32,7 +32,7 @@ static bool isEndToken(const MccModel &model, int32_t token) {
 }
 
 /// Looks at the step just run; returns why generation ends here, if it does.
-static std::optional<Stop> consume(const Session &session, const Request &request, const Hooks &hooks,
+static std::optional<Stop> consume(Session &session, const Request &request, const Hooks &hooks,
                                    Generation &result) {
   if (hooks.onLogits && !hooks.onLogits(session.logits()))
     return Stop::Consumer;
@@ -56,7 +56,12 @@ Result<Generation> generate(Session &session, const Request &request, const Hook
   Generation result;
   session.reset();
   auto start = std::chrono::steady_clock::now();
-  if (Status status = session.prefill(request.prompt); !status.ok())
+  // How many further steps are sure to follow: all, but none where someone looks at the logits in between.
+  const auto ahead = [&] {
+    const int64_t wanted = request.newTokens - 1 - static_cast<int64_t>(result.tokens.size());
+    return hooks.onLogits ? 0 : std::max<int64_t>(wanted, 0);
+  };
+  if (Status status = session.prefill(request.prompt, ahead()); !status.ok())
     return Failure{status.message()};
   result.promptSeconds = secondsSince(start);
   while (true) {
@@ -65,7 +70,7 @@ Result<Generation> generate(Session &session, const Request &request, const Hook
       return result;
     }
     start = std::chrono::steady_clock::now();
-    if (Status status = session.decode(result.tokens.back()); !status.ok())
+    if (Status status = session.decode(result.tokens.back(), ahead()); !status.ok())
       return Failure{concat(status.message(), " (decode step ", result.decodeSteps + 1, " after a prompt of ",
                             request.prompt.size(), " tokens)")};
     result.decodeSeconds += secondsSince(start);

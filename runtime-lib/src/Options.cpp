@@ -51,6 +51,27 @@ static Status readIds(View text, std::optional<std::vector<int64_t>> &ids) {
   return {};
 }
 
+static Status readPlacement(View text, std::string &placement) {
+  if (text != "built" && text != "cpu" && text != "gpu" && !text.starts_with("random:"))
+    return Failure{concat("takes built, cpu or gpu, not '", text, "'")};
+  placement = text;
+  return {};
+}
+
+static Status readGpuMissing(View text, GpuMissing &missing) {
+  if (text != "fail" && text != "warn" && text != "cpu")
+    return Failure{concat("takes fail, warn or cpu, not '", text, "'")};
+  missing = text == "fail" ? GpuMissing::Fail : text == "warn" ? GpuMissing::Warn : GpuMissing::Cpu;
+  return {};
+}
+
+static Status readNumerics(View text, Numerics &numerics) {
+  if (text != "invariant" && text != "accurate" && text != "fast")
+    return Failure{concat("takes invariant, accurate or fast, not '", text, "'")};
+  numerics = text == "invariant" ? Numerics::Invariant : text == "accurate" ? Numerics::Accurate : Numerics::Fast;
+  return {};
+}
+
 namespace {
 
 /// One option: how it is spelt, what it takes, what it does.
@@ -76,6 +97,10 @@ static const Row rows[] = {
      [](Options &o, View v) { return o.prompts = v, Status(); }},
     {"--check", "FILE", "compare with a golden file; exit 0 when nothing is wrong",
      [](Options &o, View v) { return o.check = v, Status(); }},
+    {"--bench", "", "measure prefill and decode with made-up tokens",
+     [](Options &o, View) { return o.bench = true, Status(); }},
+    {"--prompt-tokens", "N", "prompt of --bench (default 512)",
+     [](Options &o, View v) { return readInteger(v, 1, mostTokens, o.promptTokens); }},
     {"--info", "", "describe the model as JSON", [](Options &o, View) { return o.info = true, Status(); }},
     {"--verify", "", "compare the weights with their digests",
      [](Options &o, View) { return o.verify = true, Status(); }},
@@ -83,6 +108,14 @@ static const Row rows[] = {
      [](Options &o, View v) { return readInteger(v, 1, maxThreads, o.threads); }},
     {"--chunk", "N", "most prompt tokens in one step; 1 is token by token",
      [](Options &o, View v) { return readInteger(v, 1, mostTokens, o.chunk); }},
+    {"--placement", "WHERE", "devices of the ops: built (the plan it was compiled with), cpu, gpu,\n"
+     "random:SEED (a test: each op by a coin)",
+     [](Options &o, View v) { return readPlacement(v, o.placement); }},
+    {"--on-gpu-missing", "WHAT", "without a usable GPU: fail, warn (the default: use the CPU, say so)\nor cpu (say nothing)",
+     [](Options &o, View v) { return readGpuMissing(v, o.onGpuMissing); }},
+    {"--numerics", "HOW", "prompts on the GPU: accurate (the default), invariant (bit for bit as\n"
+     "token by token) or fast (activations rounded to bf16)",
+     [](Options &o, View v) { return readNumerics(v, o.numerics); }},
     {"--weights", "FILE", "weights (default: beside the executable, its name and .weights)",
      [](Options &o, View v) { return o.weights = v, Status(); }},
     {"--logits", "FILE", "write the logits after the prompt and of every step as safetensors",
@@ -174,12 +207,12 @@ static Status parseOption(std::span<const char *const> arguments, size_t &index,
 
 /// Checks that the options go together.
 static Status checkCombination(const Options &o) {
-  const int actions = o.text.has_value() + o.tokens.has_value() + o.prompts.has_value() + o.check.has_value() + o.info +
-                      o.verify + o.version;
+  const int actions = o.text.has_value() + o.tokens.has_value() + o.prompts.has_value() + o.check.has_value() + o.bench +
+                      o.info + o.verify + o.version;
   if (actions == 0)
     return Failure{"no prompt; give a text, --tokens, --prompts or --check, or see --help"};
   if (actions > 1)
-    return Failure{"more than one of a text, --tokens, --prompts, --check, --info, --verify and --version"};
+    return Failure{"more than one of a text, --tokens, --prompts, --check, --bench, --info, --verify and --version"};
   if (o.logits && !o.text && !o.tokens)
     return Failure{"'--logits' goes with a text or --tokens"};
   return {};

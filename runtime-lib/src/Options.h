@@ -1,6 +1,7 @@
 // The command line of a compiled model.
 #pragma once
 
+#include "runtime-lib/src/Gpu.h"
 #include "runtime-lib/src/Result.h"
 
 #include <cstdint>
@@ -11,13 +12,16 @@
 
 namespace mcc::runtime {
 
-/// What the user asked for. Exactly one of text, tokens, prompts, check, info, verify, version and help is set.
+/// What to do where a plan needs a GPU that cannot be used.
+enum class GpuMissing : uint8_t { Fail, Warn, Cpu };
+
+/// What the user asked for. Exactly one of text, tokens, prompts, check, bench, info, verify, version and help is set.
 struct Options {
   std::optional<std::string> text; ///< the prompt; "-" is standard input
   std::optional<std::vector<int64_t>> tokens;
   std::optional<std::string> prompts;
   std::optional<std::string> check;
-  bool info = false, verify = false, version = false, help = false;
+  bool bench = false, info = false, verify = false, version = false, help = false;
 
   int64_t newTokens = 256;
   int64_t threads = 0; ///< 0: the physical cores this process may use
@@ -26,6 +30,10 @@ struct Options {
   std::optional<std::string> weights;
   double tolerance = 2e-3;
   double marginTolerance = 1e-3;
+  int64_t promptTokens = 512; ///< of --bench
+  std::string placement = "built"; ///< or cpu, gpu, random:SEED
+  GpuMissing onGpuMissing = GpuMissing::Warn;
+  Numerics numerics = Numerics::Accurate;
   bool json = false, ignoreEos = false, noSpecial = false, stats = false;
 };
 

@@ -52,6 +52,8 @@ int runProgram(const MccModel &model, const Options &options, const std::string 
   Result<std::unique_ptr<Runner>> runner = Runner::create(model, options);
   if (!runner.ok())
     return reportError(runner.message());
+  if (options.bench)
+    return runner.value()->bench();
   if (options.check)
     return runner.value()->check();
   return options.prompts ? runner.value()->generateLines() : runner.value()->generateOne();

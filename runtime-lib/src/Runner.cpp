@@ -2,8 +2,10 @@
 // anything of the model run.
 #include "runtime-lib/src/Runner.h"
 
+#include "runtime-lib/src/Bench.h"
 #include "runtime-lib/src/Check.h"
 #include "runtime-lib/src/CpuCheck.h"
+#include "runtime-lib/src/GpuSetup.h"
 #include "runtime-lib/src/PromptLine.h"
 #include "runtime-lib/src/Text.h"
 #include "runtime-lib/src/PromptedDecoder.h"
@@ -48,6 +50,8 @@ Result<std::unique_ptr<Runner>> Runner::create(const MccModel &model, const Opti
   Result<std::unique_ptr<Session>> session = Session::create(model, packed->data(), options.threads);
   if (!session.ok())
     return session.failure();
+  if (Status status = setUpGpu(*session.value(), options); !status.ok())
+    return Failure{status.message()};
   std::unique_ptr<Runner> runner(new Runner(options, std::move(weights.value())));
   if (Status status = runner->loadTokenizer(); !status.ok())
     return Failure{status.message()};
@@ -104,10 +108,24 @@ nlohmann::ordered_json Runner::describe(const Generation &result, std::span<cons
   return object;
 }
 
+void Runner::printDevices() const {
+  const DeviceReport &report = session->report();
+  const bool lost = session->model().program != nullptr && !report.lastError.empty() && options.onGpuMissing != GpuMissing::Cpu;
+  if (!lost && (report.gpuLaunches == 0 || (!options.stats && isatty(STDERR_FILENO) == 0)))
+    return;
+  std::string line = concat("GPU: ran ", report.gpuLaunches, " ops");
+  if (!report.lastError.empty())
+    line += concat("; last error: ", report.lastError);
+  if (report.replayed > 0)
+    line += concat("; the CPU ran the ", report.replayed, " tokens before it again");
+  printError(line);
+}
+
 void Runner::printNotes(const Generation &result, std::span<const int32_t> prompt) const {
   if (result.stop == Stop::Context)
     printError(concat("note: stopped at the context of ", session->model().context, " tokens (", prompt.size(),
                       " of the prompt); compile with a larger --ctx"));
+  printDevices();
   if (!options.stats && isatty(STDERR_FILENO) == 0)
     return;
   std::string line = concat("prompt: ", prompt.size(), " tokens, ", result.promptSeconds * 1e3, " ms (",
@@ -217,6 +235,16 @@ int Runner::generateLines() {
   return status;
 }
 
+int Runner::bench() {
+  Result<BenchResult> measured = runBench(*session, options.promptTokens, options.newTokens);
+  if (!measured.ok())
+    return reportError(measured.message());
+  printDevices();
+  Output out(STDOUT_FILENO);
+  out.write(options.json ? dumpJson(benchToJson(measured.value())) + "\n" : describeBench(measured.value()));
+  return finishOutput(out);
+}
+
 int Runner::check() {
   Result<std::string> content = readFile(*options.check, mostGoldenBytes);
   if (!content.ok())
@@ -232,6 +260,7 @@ int Runner::check() {
   Result<CheckReport> judged = checkGolden(*session, golden.value(), tokenizer.get(), tolerance);
   if (!judged.ok())
     return reportError(concat(*options.check, ": ", judged.message()));
+  printDevices();
   Output out(STDOUT_FILENO);
   out.write(options.json ? dumpJson(reportToJson(judged.value())) + "\n"
                          : describeReport(judged.value(), *options.check, tolerance));

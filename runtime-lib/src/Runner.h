@@ -35,6 +35,8 @@ public:
   int generateLines();
   /// Judges the model by a golden file.
   int check();
+  /// Measures the model.
+  int bench();
 
 private:
   Runner(const Options &options, WeightsFile weights) : options(options), weights(std::move(weights)) {}
@@ -44,6 +46,7 @@ private:
   Result<Generation> streamTo(Output &out, std::span<const int32_t> prompt, LogitsFile *logits);
   Result<nlohmann::ordered_json> generateLine(const LineReader &reader, const std::string &line);
   nlohmann::ordered_json describe(const Generation &result, std::span<const int32_t> prompt) const;
+  void printDevices() const;
   void printNotes(const Generation &result, std::span<const int32_t> prompt) const;
 
   const Options &options;

@@ -3,79 +3,44 @@
 //
 // Invariant: position + tokens <= context for every step, and every token is within the vocabulary; generated code
 // and kernels rely on it and check nothing.
+//
+// The tokens so far are kept: after an error of the GPU its caches may be gone with it, and the CPU makes its own from
+// them. A token goes through a step exactly once otherwise; states that are no caches (SSM) rely on it.
 #include "runtime-lib/src/Session.h"
 
 #include "runtime-lib/src/Text.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <sys/mman.h>
 
 namespace mcc::runtime {
 
-static constexpr uint64_t pageBytes = 4096;
-static constexpr uint64_t hugePageBytes = uint64_t(2) << 20;
-
-Result<Memory> Memory::create(uint64_t bytes, const char *purpose) {
-  if (bytes == 0)
-    bytes = 1; // A pointer that compares unequal to null is simpler for everyone.
-  void *base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED)
-    return Failure{concat("error: the ", purpose, " needs ", bytes, " bytes: ", std::strerror(errno),
-                          "; a smaller --ctx when compiling makes the cache smaller")};
-  if (bytes >= hugePageBytes)
-    madvise(base, bytes, MADV_HUGEPAGE);
-  return Memory(static_cast<uint8_t *>(base), bytes);
-}
-
-Memory::~Memory() {
-  if (base != nullptr)
-    munmap(base, bytes);
-}
-
-void Memory::zero() {
-  // Private anonymous pages come back zeroed; locked ones are refused and cleared by hand.
-  if (madvise(base, bytes, MADV_DONTNEED) != 0)
-    std::memset(base, 0, bytes);
-}
-
-/// Returns the distance between two threads' scratch: whole pages, so that no line is shared.
-static uint64_t scratchStride(const MccModel &model) {
-  return (model.scratchBytes + pageBytes - 1) / pageBytes * pageBytes;
-}
-
 Result<std::unique_ptr<Session>> Session::create(const MccModel &model, const uint8_t *weights, int64_t threads) {
-  const Processors processors = usableProcessors();
-  if (threads <= 0)
-    threads = std::min(processors.physical, maxThreads);
-  Result<Memory> arena = Memory::create(model.arenaBytes, "arena of activations");
-  if (!arena.ok())
-    return arena.failure();
-  Result<Memory> cache = Memory::create(model.cacheBytes, "cache");
-  if (!cache.ok())
-    return cache.failure();
-  if (model.scratchBytes > (uint64_t(1) << 40) / uint64_t(threads))
-    return Failure{concat("error: ", threads, " threads need ", model.scratchBytes, " bytes of scratch each")};
-  Result<Memory> scratch = Memory::create(scratchStride(model) * uint64_t(threads), "threads' scratch");
-  if (!scratch.ok())
-    return scratch.failure();
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(model.step, threads, processors);
-  if (!pool.ok())
-    return Failure{"error: " + pool.message()};
-  return std::unique_ptr<Session>(new Session(model, weights, std::move(arena.value()), std::move(cache.value()),
-                                              std::move(scratch.value()), std::move(pool.value())));
+  Result<std::unique_ptr<HostMachine>> host = HostMachine::create(model, weights, threads);
+  if (!host.ok())
+    return host.failure();
+  return std::unique_ptr<Session>(new Session(model, std::move(host.value())));
 }
 
-Session::Session(const MccModel &model, const uint8_t *weights, Memory arena, Memory cache, Memory scratch,
-                 std::unique_ptr<ThreadPool> pool)
-    : description(model), weights(weights), arena(std::move(arena)), cache(std::move(cache)),
-      scratch(std::move(scratch)), pool(std::move(pool)), chunk(model.chunk) {}
+Status Session::useGpu(GpuRequest request) {
+  request.model = &description;
+  request.host = host.get();
+  Result<std::unique_ptr<GpuMachine>> machine = description.gpu->create(std::move(request));
+  if (!machine.ok()) {
+    devices.lastError = machine.message();
+    return machine.failure();
+  }
+  gpu = std::move(machine.value());
+  return {};
+}
 
 void Session::reset() {
-  if (length != 0)
-    cache.zero();
-  length = 0;
+  if (!history.empty())
+    host->clear();
+  history.clear();
+  if (gpu)
+    if (Status status = gpu->reset(); !status.ok())
+      abandonGpu(status.message());
 }
 
 void Session::limitChunk(int64_t most) { chunk = std::clamp<int64_t>(most, 1, description.chunk); }
@@ -88,32 +53,51 @@ Status Session::checkTokens(std::span<const int32_t> tokens) const {
       return Failure{concat("error: token ", i, " of the prompt is ", tokens[i], "; the vocabulary has ",
                             description.vocabulary, " ids, 0 to ", description.vocabulary - 1)};
   const int64_t count = static_cast<int64_t>(tokens.size());
-  if (count > description.context - length)
-    return Failure{length == 0 ? concat("error: the prompt has ", count, " tokens; the context has ",
-                                        description.context, "; compile with a larger --ctx")
-                               : concat("error: ", count, " tokens after ", length, " do not fit the context of ",
-                                        description.context)};
+  if (count > description.context - position())
+    return Failure{position() == 0 ? concat("error: the prompt has ", count, " tokens; the context has ",
+                                            description.context, "; compile with a larger --ctx")
+                                   : concat("error: ", count, " tokens after ", position(),
+                                            " do not fit the context of ", description.context)};
   return {};
 }
 
-Status Session::prefill(std::span<const int32_t> tokens) {
+Status Session::prefill(std::span<const int32_t> tokens, int64_t ahead) {
   if (Status status = checkTokens(tokens); !status.ok())
     return status;
-  MccStep step{};
-  step.weights = weights;
-  step.arena = arena.data();
-  step.cache = cache.data();
-  step.scratch = scratch.data();
   while (!tokens.empty()) {
     const std::span<const int32_t> part = tokens.first(std::min<size_t>(tokens.size(), chunk));
-    step.tokens = part.data();
-    step.count = static_cast<int64_t>(part.size());
-    step.position = length;
-    pool->run(step, scratchStride(description));
-    length += step.count;
     tokens = tokens.subspan(part.size());
+    runStep(part, tokens.empty() ? ahead : 0);
+    history.insert(history.end(), part.begin(), part.end());
   }
   return checkChoice();
+}
+
+void Session::runStep(std::span<const int32_t> tokens, int64_t ahead) {
+  if (gpu) {
+    const Status status = gpu->step(tokens, position(), std::min(ahead, description.context - position() - 1));
+    if (status.ok()) {
+      devices.gpuLaunches += gpu->launchesOnGpu();
+      return;
+    }
+    abandonGpu(status.message());
+  }
+  host->run(tokens, position());
+}
+
+// Goes on without the GPU: the CPU catches up with the sequence.
+void Session::abandonGpu(const std::string &error) {
+  gpu.reset();
+  devices.lastError = error;
+  host->clear();
+  std::span<const int32_t> rest(history);
+  devices.replayed += static_cast<int64_t>(rest.size());
+  for (int64_t at = 0; !rest.empty();) {
+    const std::span<const int32_t> part = rest.first(std::min<size_t>(rest.size(), chunk));
+    host->run(part, at);
+    at += static_cast<int64_t>(part.size());
+    rest = rest.subspan(part.size());
+  }
 }
 
 Status Session::checkChoice() const {
@@ -121,20 +105,25 @@ Status Session::checkChoice() const {
   if (chosen >= 0 && chosen < description.vocabulary)
     return {};
   if (chosen < 0)
-    return Failure{concat("error: logits are NaN at position ", length - 1,
+    return Failure{concat("error: logits are NaN at position ", position() - 1,
                           "; the weights or the activations overflow, --verify tells whether the file is intact")};
-  return Failure{concat("error: the step at position ", length - 1, " chose token ", chosen, "; the vocabulary has ",
-                        description.vocabulary, " ids")};
+  return Failure{concat("error: the step at position ", position() - 1, " chose token ", chosen,
+                        "; the vocabulary has ", description.vocabulary, " ids")};
 }
 
-std::span<const float> Session::logits() const {
-  return std::span(reinterpret_cast<const float *>(arena.data() + description.logitsOffset),
+std::span<const float> Session::logits() {
+  if (gpu)
+    if (Status status = gpu->fetchLogits(); !status.ok())
+      abandonGpu(status.message());
+  return std::span(reinterpret_cast<const float *>(host->arenaMemory().data() + description.logitsOffset),
                    static_cast<size_t>(description.vocabulary));
 }
 
 int32_t Session::token() const {
+  if (gpu)
+    return gpu->token();
   int32_t chosen;
-  std::memcpy(&chosen, arena.data() + description.tokenOffset, sizeof chosen);
+  std::memcpy(&chosen, host->arenaMemory().data() + description.tokenOffset, sizeof chosen);
   return chosen;
 }
 

@@ -2,39 +2,36 @@
 #pragma once
 
 #include "mcc/Model.h"
-#include "runtime-lib/src/Processors.h"
+#include "runtime-lib/src/Gpu.h"
+#include "runtime-lib/src/HostMachine.h"
 #include "runtime-lib/src/Result.h"
-#include "runtime-lib/src/ThreadPool.h"
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace mcc::runtime {
 
-/// Zeroed memory from the system, page-aligned, with huge-page advice; released when destroyed.
-class Memory {
-public:
-  /// Gets `bytes` (0 is allowed). The message gives `purpose` and the size.
-  static Result<Memory> create(uint64_t bytes, const char *purpose);
-  Memory(Memory &&other) noexcept : base(other.base), bytes(other.bytes) { other.base = nullptr; }
-  Memory &operator=(Memory &&) = delete;
-  ~Memory();
-  uint8_t *data() const { return base; }
-  /// Makes all bytes zero again; costs nothing for pages never written.
-  void zero();
-
-private:
-  Memory(uint8_t *base, uint64_t bytes) : base(base), bytes(bytes) {}
-  uint8_t *base;
-  uint64_t bytes;
+/// What ran where, for the line at the end.
+struct DeviceReport {
+  int64_t gpuLaunches = 0; ///< launches done on the GPU
+  int64_t replayed = 0;    ///< tokens run again on the CPU after a GPU error
+  std::string lastError;   ///< "cudaMalloc: cudaErrorMemoryAllocation (out of memory)"; empty: none
 };
 
-/// Runs a model's steps over its arena, cache and threads. Tokens, position and logits are those of one sequence;
-/// reset() starts the next. Not thread-safe. Every failure leaves the session usable after reset().
+/// Runs a model's steps. Tokens, position and logits are those of one sequence; reset() starts the next. Not thread-safe.
+/// Every failure leaves the session usable after reset(). An error of the GPU is none of the session's: it goes on with
+/// the CPU alone, after it has run the tokens so far there.
 class Session {
 public:
   /// `weights` is the segment "weights" and must outlive the session, like `model`. threads <= 0: the default.
   static Result<std::unique_ptr<Session>> create(const MccModel &model, const uint8_t *weights, int64_t threads);
+
+  /// Moves launches to the GPU: takes its memory and uploads. request.model and host are filled in here. On failure the
+  /// session stays on the CPU, and the report has the error.
+  Status useGpu(GpuRequest request);
 
   /// Forgets the sequence: position 0, zeroed cache.
   void reset();
@@ -43,34 +40,41 @@ public:
   void limitChunk(int64_t most);
 
   /// Appends a non-empty prompt. Refuses ids outside the vocabulary and prompts that do not fit the context, before
-  /// running anything; fails where the last row's logits are NaN.
-  Status prefill(std::span<const int32_t> tokens);
+  /// running anything; fails where the last row's logits are NaN. `ahead`: a promise to append at least so many further
+  /// tokens one by one, each the token() before it, and not to ask for logits; a GPU may then run ahead.
+  Status prefill(std::span<const int32_t> tokens, int64_t ahead = 0);
 
   /// Appends one token, as prefill does.
-  Status decode(int32_t token) { return prefill(std::span(&token, 1)); }
+  Status decode(int32_t token, int64_t ahead = 0) { return prefill(std::span(&token, 1), ahead); }
 
   /// Returns the logits after the last token, f32 [vocabulary]; valid until the next step.
-  std::span<const float> logits() const;
+  std::span<const float> logits();
   /// Returns the greedy choice after the last token.
   int32_t token() const;
   /// Returns how many tokens the cache holds.
-  int64_t position() const { return length; }
+  int64_t position() const { return static_cast<int64_t>(history.size()); }
 
   const MccModel &model() const { return description; }
-  int64_t threads() const { return pool->threads(); }
+  int64_t threads() const { return host->threads(); }
+  HostMachine &hostMachine() { return *host; }
+  const DeviceReport &report() const { return devices; }
+  /// Returns the GPU's side; null where the CPU runs everything.
+  const GpuMachine *gpuMachine() const { return gpu.get(); }
 
 private:
-  Session(const MccModel &model, const uint8_t *weights, Memory arena, Memory cache, Memory scratch,
-          std::unique_ptr<ThreadPool> pool);
+  Session(const MccModel &model, std::unique_ptr<HostMachine> host)
+      : description(model), host(std::move(host)), chunk(model.chunk) {}
   Status checkTokens(std::span<const int32_t> tokens) const;
   Status checkChoice() const;
+  void runStep(std::span<const int32_t> tokens, int64_t ahead);
+  void abandonGpu(const std::string &error);
 
   const MccModel &description;
-  const uint8_t *weights;
-  Memory arena, cache, scratch;
-  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<HostMachine> host;
+  std::unique_ptr<GpuMachine> gpu;
+  DeviceReport devices;
   int64_t chunk;
-  int64_t length = 0;
+  std::vector<int32_t> history; ///< every token of the sequence that a step was run for
 };
 
 } // namespace mcc::runtime

@@ -104,11 +104,12 @@ void ThreadPool::runShare(int64_t thread) {
   own.thread = thread;
   own.threads = threadCount;
   own.barrier = &barrier;
-  step(&own);
+  work(&own);
 }
 
-void ThreadPool::run(const MccStep &shared, uint64_t stride) {
+void ThreadPool::run(const MccStep &shared, uint64_t stride, StepFunction function) {
   job = shared;
+  work = function;
   scratchStride = stride;
   barrier.arriveAndWait();
   runShare(0);

@@ -31,7 +31,9 @@ public:
 
   /// Runs one step on every worker and returns when all have finished. Each gets a copy of `shared` with its own
   /// `thread`, `threads`, `barrier`, and `scratch` moved on by `scratchStride` bytes per worker.
-  void run(const MccStep &shared, uint64_t scratchStride);
+  void run(const MccStep &shared, uint64_t scratchStride) { run(shared, scratchStride, step); }
+  /// The same with another function than the pool's own.
+  void run(const MccStep &shared, uint64_t scratchStride, StepFunction function);
 
   int64_t threads() const { return threadCount; }
 
@@ -59,6 +61,7 @@ private:
   std::vector<Seat> seats;
   // Written by the caller before the starting barrier, read by workers after it.
   MccStep job{};
+  StepFunction work = nullptr;
   uint64_t scratchStride = 0;
   bool stopping = false;
   std::vector<Worker> workers;

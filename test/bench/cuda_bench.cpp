@@ -228,7 +228,7 @@ public:
     last.linear = linear(head, shape.vocabulary, shape.hidden, hidden, logits, true, false, false);
     last.partials = partials;
     CHECK(cuda::launchLogits(now, last, stream));
-    CHECK(cuda::launchArgmax(now, {partials, ids, nullptr}, stream));
+    CHECK(cuda::launchArgmax(now, {partials, ids}, stream));
   }
 
   int32_t token() const {

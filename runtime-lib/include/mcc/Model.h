@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+struct MccGpuRuntime;
+
 typedef struct MccModel {
   uint32_t abi;               /* MCC_ABI_VERSION at compile time */
   uint32_t reserved;          /* 0 */

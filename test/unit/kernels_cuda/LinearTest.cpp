@@ -197,10 +197,12 @@ std::pair<std::vector<float>, int32_t> runLogits(const Weights &weights, const s
   logits.linear.bias = bias.empty() ? nullptr : deviceBias.get();
   logits.linear.workspace = workspace.get();
   logits.partials = partials.get(), logits.scale = scale, logits.softcap = softcap;
-  const cuda::Step step{tokens, nullptr, nullptr};
+  const cuda::Step step{tokens, nullptr, position.get()};
+  const DeviceArray<int32_t> ring(std::vector<int32_t>(16, -7));
   REQUIRE(cuda::launchLogits(step, logits, nullptr) == 0);
-  REQUIRE(cuda::launchArgmax(step, {partials.get(), token.get(), position.get()}, nullptr) == 0);
+  REQUIRE(cuda::launchArgmax(step, {partials.get(), token.get(), position.get(), ring.get(), 15}, nullptr) == 0);
   CHECK(position.values()[0] == 41 + tokens);
+  CHECK(ring.values()[(41 + tokens - 1) % 16] == token.values()[0]);
   return {y.values(), token.values()[0]};
 }
 

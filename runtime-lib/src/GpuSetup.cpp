@@ -1,0 +1,90 @@
+// The executable's choice of devices. The plan it was compiled with is the default: another one adds in another order.
+#include "runtime-lib/src/GpuSetup.h"
+
+#include "runtime-lib/src/Output.h"
+#include "runtime-lib/src/Schedule.h"
+#include "runtime-lib/src/Text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <random>
+#include <unistd.h>
+
+namespace mcc::runtime {
+
+/// Flips a coin for every launch; for tests of mixed plans.
+static Result<std::vector<bool>> randomPlan(const MccProgram &program, std::string_view seedText) {
+  uint32_t seed = 0;
+  const auto [end, error] = std::from_chars(seedText.data(), seedText.data() + seedText.size(), seed);
+  if (error != std::errc() || end != seedText.data() + seedText.size())
+    return Failure{concat("error: '--placement random:", seedText, "': the seed is no number")};
+  std::mt19937 generator(seed);
+  std::vector<bool> plan(program.launchCount);
+  for (uint32_t i = 0; i < program.launchCount; ++i)
+    plan[i] = (generator() >> 16 & 1) != 0;
+  joinStates(program, plan);
+  return plan;
+}
+
+/// Returns which launches the user wants on the GPU.
+static Result<std::vector<bool>> planOf(const MccProgram &program, const std::string &placement) {
+  std::vector<bool> plan(program.launchCount, placement == "gpu");
+  if (placement == "built")
+    for (uint32_t i = 0; i < program.launchCount; ++i)
+      plan[i] = program.launches[i].device == 1;
+  if (placement.starts_with("random:"))
+    return randomPlan(program, std::string_view(placement).substr(7));
+  return plan;
+}
+
+static std::string gigabytes(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, bytes < 10000000 ? "%.4f GB" : "%.2f GB", double(bytes) * 1e-9);
+  return text;
+}
+
+static std::string memoryLine(const std::string &device, const GpuMemory &memory) {
+  return concat("GPU '", device, "': takes ", gigabytes(memory.total()), " (weights ", gigabytes(memory.weights), ", cache ",
+                gigabytes(memory.cache), ", activations ", gigabytes(memory.activations), ") of ", gigabytes(memory.available), " free");
+}
+
+static void showProgress(uint64_t done, uint64_t all) {
+  static int shown = -1;
+  const int percent = all == 0 ? 100 : static_cast<int>(done * 100 / all);
+  if (percent == shown)
+    return;
+  shown = percent;
+  std::fprintf(stderr, percent == 100 ? "\r\033[K" : "\ruploading weights to the GPU: %d%%", percent);
+}
+
+Status setUpGpu(Session &session, const Options &options) {
+  const MccModel &model = session.model();
+  if (model.program == nullptr) {
+    if (options.placement == "built" || options.placement == "cpu")
+      return {};
+    return Failure{concat("error: '--placement ", options.placement, "': this model was compiled for the CPU alone; compile it with --placement gpu or auto")};
+  }
+  Result<std::vector<bool>> plan = planOf(*model.program, options.placement);
+  if (!plan.ok())
+    return plan.failure();
+  if (std::find(plan.value().begin(), plan.value().end(), true) == plan.value().end())
+    return {};
+  GpuRequest request;
+  request.onGpu = std::move(plan.value());
+  request.numerics = options.numerics;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal || options.stats)
+    request.beforeTaking = [](const std::string &device, const GpuMemory &memory) { printError(memoryLine(device, memory)); };
+  if (terminal)
+    request.progress = showProgress;
+  Status status = session.useGpu(std::move(request));
+  if (status.ok() || options.onGpuMissing == GpuMissing::Cpu)
+    return {};
+  if (options.onGpuMissing == GpuMissing::Fail)
+    return Failure{concat("error: the GPU cannot be used: ", status.message(), "; --on-gpu-missing=warn goes on with the CPU")};
+  printError(concat("note: the CPU runs everything: ", status.message()));
+  return {};
+}
+
+} // namespace mcc::runtime
