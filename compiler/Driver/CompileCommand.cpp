@@ -187,7 +187,7 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
   llvm::Expected<Installation> installation = Installation::find();
   if (!installation)
     return installation.takeError();
-  if (usesGpu() && installation->gpuRuntime.empty())
+  if (usesGpu() && options.emit == Phase::Exe && installation->gpuRuntime.empty())
     return diagnose("", "--placement {0}: this mcc was built without CUDA (lib/mcc/libmccrt-cuda.a is missing); build it with -DMCC_CUDA=ON, or use --placement cpu",
                     options.placement);
   llvm::Expected<OutputFolder> folder = OutputFolder::open(options.output);

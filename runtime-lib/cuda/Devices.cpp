@@ -9,33 +9,36 @@ namespace mcc::runtime {
 // The least that the fatbin has code for (kernels/cuda/CMakeLists.txt).
 static constexpr int leastMajor = 8;
 
-static Status countDevices(int &count) {
-  int driver = 0;
-  RETURN_IF_FAILED(call(CUDA_NAME(cudaDriverGetVersion), &driver));
+Status judgeDriver(int driver, const Status &counted, int count) {
   if (driver == 0)
     return Failure{"no NVIDIA driver is installed (libcuda.so.1 is not found)"};
-  Status status = call(CUDA_NAME(cudaGetDeviceCount), &count);
-  if (!status.ok() && driver < CUDART_VERSION / 1000 * 1000)
-    return Failure{concat(status.message(), "; the driver supports CUDA ", driver / 1000, ".", driver % 1000 / 10,
+  if (!counted.ok() && driver < CUDART_VERSION / 1000 * 1000)
+    return Failure{concat(counted.message(), "; the driver supports CUDA ", driver / 1000, ".", driver % 1000 / 10,
                           ", this program needs ", CUDART_VERSION / 1000, ".0; update the driver")};
-  if (!status.ok())
-    return status;
+  if (!counted.ok())
+    return counted;
   if (count == 0)
     return Failure{"no GPU is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
   return {};
 }
 
-Result<GpuInfo> openGpu() {
-  int count = 0;
-  RETURN_IF_FAILED(countDevices(count));
-  RETURN_IF_FAILED(call(CUDA_NAME(cudaSetDevice), 0));
-  cudaDeviceProp properties;
-  RETURN_IF_FAILED(call("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, 0); }));
-  GpuInfo info{properties.name, properties.major, properties.minor, 0, 0, 0};
+Status judgeDevice(const GpuInfo &info) {
   if (info.computeMajor < leastMajor)
     return Failure{concat("the GPU '", info.name, "' has compute capability ", info.computeMajor, ".",
                           info.computeMinor, "; the kernels need ", leastMajor, ".0")};
-  RETURN_IF_FAILED(call(CUDA_NAME(cudaDriverGetVersion), &info.driver));
+  return {};
+}
+
+Result<GpuInfo> openGpu() {
+  int count = 0, driver = 0;
+  RETURN_IF_FAILED(call(CUDA_NAME(cudaDriverGetVersion), &driver));
+  const Status counted = call(CUDA_NAME(cudaGetDeviceCount), &count);
+  RETURN_IF_FAILED(judgeDriver(driver, counted, count));
+  RETURN_IF_FAILED(call(CUDA_NAME(cudaSetDevice), 0));
+  cudaDeviceProp properties;
+  RETURN_IF_FAILED(call("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, 0); }));
+  GpuInfo info{properties.name, properties.major, properties.minor, driver, 0, 0};
+  RETURN_IF_FAILED(judgeDevice(info));
   size_t available = 0, all = 0;
   RETURN_IF_FAILED(call(CUDA_NAME(cudaMemGetInfo), &available, &all));
   info.freeBytes = available;

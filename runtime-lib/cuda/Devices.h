@@ -20,6 +20,11 @@ struct GpuInfo {
 /// one, a device, or a device that is new enough.
 Result<GpuInfo> openGpu();
 
+/// Says what is wrong, if anything, given the driver's version (0: none), how counting the devices went, and their number.
+Status judgeDriver(int driver, const Status &counted, int count);
+/// Says whether the kernels run on the device.
+Status judgeDevice(const GpuInfo &info);
+
 /// A block of device memory; freed when destroyed.
 class DeviceMemory {
 public:

@@ -36,9 +36,6 @@ Machine::Machine(GpuRequest wanted)
 }
 
 Result<std::unique_ptr<GpuMachine>> Machine::create(GpuRequest request) {
-  for (uint32_t i = 0; i < request.model->program->launchCount; ++i)
-    if (request.onGpu[i] && !hasLauncher(request.model->program->launches[i].kernel))
-      return Failure{"the plan puts '" + std::string(request.model->program->launches[i].name) + "' on the GPU, which has no kernel for it"};
   if (!keepsStatesTogether(*request.model->program, request.onGpu))
     return Failure{"the plan puts ops that share a cache on different devices"};
   Result<GpuInfo> info = openGpu();
@@ -251,8 +248,8 @@ Status Machine::waitForToken(int64_t position) {
     if (error == cudaErrorNotReady)
       continue;
     RETURN_IF_FAILED(statusOf("cudaStreamQuery", error));
-    if (slot == notYet)
-      return Failure{"the step ended without a token"};
+    if (slot == notYet) // the stream is empty, yet nothing was published
+      return statusOf("step", cudaErrorUnknown);
   }
   chosen = slot;
   return {};

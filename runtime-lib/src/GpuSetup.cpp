@@ -6,20 +6,16 @@
 #include "runtime-lib/src/Text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <unistd.h>
 
 namespace mcc::runtime {
 
-/// Flips a coin for every launch; for tests of mixed plans.
-static Result<std::vector<bool>> randomPlan(const MccProgram &program, std::string_view seedText) {
-  uint32_t seed = 0;
-  const auto [end, error] = std::from_chars(seedText.data(), seedText.data() + seedText.size(), seed);
-  if (error != std::errc() || end != seedText.data() + seedText.size())
-    return Failure{concat("error: '--placement random:", seedText, "': the seed is no number")};
-  std::mt19937 generator(seed);
+/// Flips a coin for every launch; for tests of mixed plans. `seed` is a number.
+static std::vector<bool> randomPlan(const MccProgram &program, const std::string &seed) {
+  std::mt19937 generator(static_cast<uint32_t>(std::strtoul(seed.c_str(), nullptr, 10)));
   std::vector<bool> plan(program.launchCount);
   for (uint32_t i = 0; i < program.launchCount; ++i)
     plan[i] = (generator() >> 16 & 1) != 0;
@@ -28,13 +24,13 @@ static Result<std::vector<bool>> randomPlan(const MccProgram &program, std::stri
 }
 
 /// Returns which launches the user wants on the GPU.
-static Result<std::vector<bool>> planOf(const MccProgram &program, const std::string &placement) {
+static std::vector<bool> planOf(const MccProgram &program, const std::string &placement) {
   std::vector<bool> plan(program.launchCount, placement == "gpu");
   if (placement == "built")
     for (uint32_t i = 0; i < program.launchCount; ++i)
       plan[i] = program.launches[i].device == 1;
   if (placement.starts_with("random:"))
-    return randomPlan(program, std::string_view(placement).substr(7));
+    return randomPlan(program, placement.substr(7));
   return plan;
 }
 
@@ -65,13 +61,11 @@ Status setUpGpu(Session &session, const Options &options) {
       return {};
     return Failure{concat("error: '--placement ", options.placement, "': this model was compiled for the CPU alone; compile it with --placement gpu or auto")};
   }
-  Result<std::vector<bool>> plan = planOf(*model.program, options.placement);
-  if (!plan.ok())
-    return plan.failure();
-  if (std::find(plan.value().begin(), plan.value().end(), true) == plan.value().end())
+  std::vector<bool> plan = planOf(*model.program, options.placement);
+  if (std::find(plan.begin(), plan.end(), true) == plan.end())
     return {};
   GpuRequest request;
-  request.onGpu = std::move(plan.value());
+  request.onGpu = std::move(plan);
   request.numerics = options.numerics;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal || options.stats)

@@ -52,7 +52,11 @@ static Status readIds(View text, std::optional<std::vector<int64_t>> &ids) {
 }
 
 static Status readPlacement(View text, std::string &placement) {
-  if (text != "built" && text != "cpu" && text != "gpu" && !text.starts_with("random:"))
+  if (text.starts_with("random:")) {
+    int64_t seed = 0;
+    return readInteger(text.substr(7), 0, UINT32_MAX, seed).ok() ? (placement = text, Status()) : Status(Failure{concat("takes random:SEED with a number, not '", text, "'")});
+  }
+  if (text != "built" && text != "cpu" && text != "gpu")
     return Failure{concat("takes built, cpu or gpu, not '", text, "'")};
   placement = text;
   return {};

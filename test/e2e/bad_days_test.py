@@ -207,7 +207,7 @@ class Prompts(TestCase):
             (["In", "--threads", "-1"], "'--threads' takes a number from 1 to"),
             (["In", "--tolerance", "x"], "'--tolerance' takes a number of at least 0, not 'x'"),
             (["In", "--json=yes"], "'--json' takes no value, but is given 'yes'"),
-            (["In", "--tokens", "1,2"], "more than one of a text, --tokens, --prompts, --check, --info, --verify and --version"),
+            (["In", "--tokens", "1,2"], "more than one of a text, --tokens, --prompts, --check, --bench, --info, --verify and --version"),
             (["--tokens", "1,,2"], "'--tokens' takes token ids separated by commas; '' is none"),
             (["--tokens", "1,x"], "'--tokens' takes token ids separated by commas; 'x' is none"),
             (["--tokens", ""], "'--tokens' takes token ids separated by commas; there is none"),

@@ -33,4 +33,6 @@ extern "C" const MccModel mcc_model = {
     .eosCount = 1,
     .eosTokens = endTokens,
     .step = fakeStep,
+    .program = nullptr,
+    .gpu = nullptr,
 };
