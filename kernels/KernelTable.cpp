@@ -17,7 +17,8 @@ static std::vector<std::string> words(std::string_view text) {
   return result;
 }
 
-static KernelInfo makeKernel(const char *name, bool perFormat, const char *buffers, const char *ints, const char *floats) {
+static KernelInfo makeKernel(const char *name, bool perFormat, const char *buffers, const char *ints,
+                             const char *floats) {
   KernelInfo kernel{name, perFormat, {}, words(ints), words(floats)};
   for (std::string word : words(buffers)) {
     KernelBuffer buffer;
@@ -48,6 +49,14 @@ const KernelInfo *findKernel(std::string_view name) {
     if (kernel.name == name)
       return &kernel;
   return nullptr;
+}
+
+bool hasCudaLauncher(std::string_view kernel) {
+  static constexpr std::string_view launchers[] = {
+#define MCC_CUDA_KERNEL(name) #name,
+#include "kernels/CudaKernels.def"
+  };
+  return std::find(std::begin(launchers), std::end(launchers), kernel) != std::end(launchers);
 }
 
 } // namespace mcc

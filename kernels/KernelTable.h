@@ -31,6 +31,9 @@ const KernelInfo *findKernel(std::string_view name);
 /// Returns all kernels in the table's order; references stay valid.
 const std::vector<KernelInfo> &kernels();
 
+/// Returns whether a kernel has a launcher in kernels/cuda (CudaKernels.def).
+bool hasCudaLauncher(std::string_view kernel);
+
 /// Returns the index of a kernel of kernels().
 inline size_t kernelIndex(const KernelInfo &kernel) { return static_cast<size_t>(&kernel - kernels().data()); }
 

@@ -40,6 +40,9 @@ class CostModel {
 public:
   explicit CostModel(const Profile &profile);
 
+  /// Returns whether the profile has the device.
+  bool has(Device device) const { return device == Device::Cpu || profile.gpu; }
+
   /// Returns the time of some work done by one launch on a device that the profile has.
   double costOf(Device device, const Work &work, Format format) const;
   /// Returns the time of one launch, as workOf and costOf.

@@ -4,6 +4,7 @@
 #include "runtime-lib/placement/Explain.h"
 
 #include "runtime-lib/placement/PlanState.h"
+#include "runtime-lib/placement/TextTable.h"
 #include "runtime-lib/src/Text.h"
 
 #include <algorithm>
@@ -174,38 +175,6 @@ static std::string reasonText(const OpReport &report) {
   return {};
 }
 
-namespace {
-
-/// Rows of cells, printed with aligned columns.
-class Table {
-public:
-  static constexpr size_t columns = 7;
-  using Cells = std::array<std::string, columns>;
-  void add(Cells cells) { rows.push_back(std::move(cells)); }
-
-  /// Returns the rows; the first two columns and the last are flush left, the others right.
-  std::string text() const {
-    std::array<size_t, columns> widths = {};
-    for (const Cells &cells : rows)
-      for (size_t i = 0; i < columns; ++i)
-        widths[i] = std::max(widths[i], cells[i].size());
-    std::string out;
-    for (const Cells &cells : rows) {
-      for (size_t i = 0; i < columns; ++i) {
-        const std::string padding(i + 1 < columns ? widths[i] - cells[i].size() : 0, ' ');
-        out += i < 2 || i + 1 == columns ? cells[i] + padding : padding + cells[i];
-        out += i + 1 < columns ? "  " : "\n";
-      }
-    }
-    return out;
-  }
-
-private:
-  std::vector<Cells> rows;
-};
-
-} // namespace
-
 /// Returns the lines below the table.
 static std::string totals(const Problem &problem, const Plan &plan) {
   const auto onGpu = std::count(plan.devices.begin(), plan.devices.end(), Device::Gpu);
@@ -225,7 +194,7 @@ Result<std::string> explainTable(const Problem &problem, const Plan &plan) {
   Result<std::vector<OpReport>> reports = explain(problem, plan);
   if (!reports.ok())
     return reports.failure();
-  Table table;
+  TextTable table(2, /*leftLast=*/true);
   table.add({"op", "on", "cpu ms", "gpu ms", "copy ms", "margin ms", "reason"});
   for (size_t op = 0; op < problem.ops.size(); ++op) {
     const OpReport &report = reports.value()[op];

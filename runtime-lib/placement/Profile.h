@@ -20,9 +20,11 @@ struct Fingerprint {
   std::string cpu;
   int64_t threads = 0;
   std::string blas, gpu, driver, link; ///< empty: none
+  uint64_t gpuBytes = 0;               ///< memory of the GPU; 0: none, or not known
 };
 
-/// Says in words where two machines differ ("cpu 'a' became 'b', threads 2 became 4"); empty where they do not.
+/// Says in words where two machines differ in more than memory ("cpu 'a' became 'b', threads 2 became 4"); empty where
+/// they do not.
 std::string difference(const Fingerprint &calibrated, const Fingerprint &found);
 
 /// Products with weights of one storage format.

@@ -1,6 +1,6 @@
 // Profiles as JSON:
 //   {"format": "mcc-machine-1",
-//    "machine": {"cpu", "threads", "blas", "gpu", "driver", "link"},
+//    "machine": {"cpu", "threads", "blas", "gpu", "driver", "link", "gpuBytes" or absent},
 //    "cpu": DEVICE, "gpu": DEVICE or absent, "link": {"toGpu": {"pinned": CURVE, "pageable": CURVE}, "toCpu": ...}}
 //   DEVICE = {"launchNs": [raw], "syncNs": [raw], "rows": CURVE, "attentionKeys": CURVE, "attentionMacs": CURVE,
 //             "matrices": [{"format": "bf16", "gemv": CURVE, "gemm": TABLE}]}
@@ -219,7 +219,7 @@ Link::Direction Reader::direction(const Place &place) {
 }
 
 Fingerprint Reader::fingerprint(const Place &place) {
-  checkObject(place, {"cpu", "threads", "blas", "gpu", "driver", "link"});
+  checkObject(place, {"cpu", "threads", "blas", "gpu", "driver", "link", "gpuBytes"});
   Fingerprint machine;
   machine.cpu = text(enter(place, "cpu"));
   const Place threads = enter(place, "threads");
@@ -230,6 +230,13 @@ Fingerprint Reader::fingerprint(const Place &place) {
   machine.gpu = text(enter(place, "gpu"));
   machine.driver = text(enter(place, "driver"));
   machine.link = text(enter(place, "link"));
+  if (has(place, "gpuBytes")) {
+    const Place bytes = enter(place, "gpuBytes");
+    if (!bytes.value->is_number_unsigned())
+      fail(bytes, "expected a whole number of bytes");
+    else
+      machine.gpuBytes = bytes.value->get<uint64_t>();
+  }
   return machine;
 }
 
@@ -318,6 +325,8 @@ std::string writeProfile(const Profile &profile) {
                         {"driver", machine.driver},
                         {"link", machine.link}}},
                       {"cpu", toJson(profile.cpu)}};
+  if (machine.gpuBytes > 0)
+    root["machine"]["gpuBytes"] = machine.gpuBytes;
   if (profile.gpu && profile.link) {
     root["gpu"] = toJson(*profile.gpu);
     root["link"] = {{"toGpu", toJson(profile.link->toGpu)}, {"toCpu", toJson(profile.link->toCpu)}};
