@@ -48,6 +48,7 @@ private:
   Value linear(Value x, const std::string &role, int64_t layer, int64_t rows, bool bias);
   Value add(Value x, Value y) { return AddOp::create(builder, location, x.getType(), x, y, DeviceAttr()); }
   Value scale(Value x, double factor);
+  Value xielu(Value x, int64_t layer);
   Value matrix(const std::string &tensor, int64_t rows, int64_t cols) {
     return weight({builder.getStringAttr(tensor)}, WeightType::get(builder.getContext(), {rows, cols}, checkpoint.find(tensor)->format), 0);
   }
@@ -139,6 +140,15 @@ Value StepBuilder::scale(Value x, double factor) {
   return factor == 1 ? x : ScaleOp::create(builder, location, x.getType(), x, APFloat(factor), DeviceAttr()).getResult();
 }
 
+// The activation whose four parameters are weights of the layer, each a tensor of one element.
+Value StepBuilder::xielu(Value x, int64_t layer) {
+  SmallVector<Attribute> sources;
+  for (const char *role : {"activation_alpha_p", "activation_alpha_n", "activation_beta", "activation_eps"})
+    sources.push_back(builder.getStringAttr(spec.tensorName(role, layer)));
+  Value parameters = weight(sources, WeightType::get(builder.getContext(), {4}, Format::F32), 0);
+  return XieluOp::create(builder, location, x.getType(), x, parameters, DeviceAttr());
+}
+
 Value StepBuilder::rotary(const RopeSpec &rope) {
   for (auto &[known, value] : rotaries)
     if (known == rope)
@@ -183,16 +193,20 @@ Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer
   Value k = projection(n, attention, "k", layer, attention.kvHeads);
   Value v = projection(n, attention, "v", layer, attention.kvHeads);
   at(layer, "attention");
-  if (attention.qkNorm) {
+  auto normalise = [&] {
     q = headNorm(q, attention, "q_norm", layer, attention.heads);
     k = headNorm(k, attention, "k_norm", layer, attention.kvHeads);
-  }
+  };
+  if (attention.qkNorm && !attention.qkNormAfterRope)
+    normalise();
   if (attention.rope) {
     RopePairing pairing = attention.rope->pairing == RopeSpec::Pairing::Half ? RopePairing::Half : RopePairing::Adjacent;
     Value cosSin = rotary(*attention.rope);
     q = RopeOp::create(builder, location, q.getType(), q, cosSin, attention.heads, pairing, DeviceAttr());
     k = RopeOp::create(builder, location, k.getType(), k, cosSin, attention.kvHeads, pairing, DeviceAttr());
   }
+  if (attention.qkNorm && attention.qkNormAfterRope)
+    normalise();
   Value y = attend(q, k, v, attention, layer);
   if (attention.innerNorm)
     y = norm(y, *attention.innerNorm, "attention_inner_norm", layer);
@@ -216,7 +230,7 @@ Value StepBuilder::buildMlp(Value n, const BlockSpec &block, int64_t layer) {
   } else {
     at(layer, "mlp.up");
     Value up = linear(n, "up", layer, mlp.width, mlp.bias);
-    inner = ActivateOp::create(builder, location, up.getType(), activation, up, DeviceAttr());
+    inner = mlp.activation == Activation::Xielu ? xielu(up, layer) : ActivateOp::create(builder, location, up.getType(), activation, up, DeviceAttr()).getResult();
   }
   if (mlp.innerNorm)
     inner = norm(inner, *mlp.innerNorm, "mlp_inner_norm", layer);

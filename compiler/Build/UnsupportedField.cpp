@@ -23,7 +23,6 @@ std::optional<std::string> unsupportedRope(const std::string &prefix, const Rope
 
 std::optional<std::string> unsupportedAttention(const std::string &prefix, const AttentionSpec &attention) {
   auto field = firstPresent(prefix, {{attention.heads == 0, "heads"},
-                                     {attention.qkNormAfterRope, "qk_norm_after_rope"},
                                      {attention.outputGate, "output_gate"},
                                      {attention.inputScale != 1, "input_scale"},
                                      {attention.outputScale != 1, "output_scale"},
@@ -34,7 +33,7 @@ std::optional<std::string> unsupportedAttention(const std::string &prefix, const
 }
 
 std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSpec &mlp) {
-  bool known = mlp.activation <= Activation::GeluQuick;
+  bool known = mlp.activation <= Activation::GeluQuick || (mlp.activation == Activation::Xielu && !mlp.gated);
   return firstPresent(prefix, {{mlp.width == 0, "width"},
                                {!known, "activation"},
                                {mlp.clamp != 0, "clamp"},

@@ -58,7 +58,8 @@ void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencie
 void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *q, const float *k, const float *v,
                         const float *cosSin, const float *qNorm, const float *kNorm, float *kCache, float *vCache,
                         int64_t heads, int64_t kvHeads, int64_t headDim, int64_t pairs, int64_t pairing,
-                        int64_t qStride, int64_t kStride, int64_t vStride, int64_t context, float eps);
+                        int64_t qStride, int64_t kStride, int64_t vStride, int64_t context, int64_t normAfter,
+                        float eps);
 void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, const float *kCache, const float *vCache,
                        const float *slopes, const float *sinks, float *y, int64_t heads, int64_t kvHeads,
                        int64_t headDim, int64_t qStride, int64_t yStride, int64_t window, int64_t chunk,
@@ -73,6 +74,8 @@ void mcc_cpu_clamp(const MccStep *step, int64_t tokens, const float *x, float *y
                    int64_t yStride, float limit);
 void mcc_cpu_scale(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
                    int64_t yStride, float factor);
+void mcc_cpu_xielu(const MccStep *step, int64_t tokens, const float *x, const float *parameters, float *y, int64_t cols,
+                   int64_t xStride, int64_t yStride);
 
 /// Returns 1 where the target has 32 registers of 512 bits, which doubles the tiles of `linear`. Results do not
 /// depend on it. A weak default; codegen may replace its body for its target.

@@ -130,6 +130,12 @@ MCC_VECTOR void mcc_cpu_scale(const MccStep *step, int64_t tokens, const float *
               [=](F32x16 value) __attribute__((always_inline)) { return value * factor; });
 }
 
+MCC_VECTOR void mcc_cpu_xielu(const MccStep *step, int64_t tokens, const float *x, const float *parameters, float *y,
+                              int64_t cols, int64_t xStride, int64_t yStride) {
+  mapElements(step, tokens, x, y, cols, xStride, yStride,
+              [=](F32x16 value) __attribute__((always_inline)) { return xielu(value, parameters); });
+}
+
 MCC_VECTOR void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y,
                              int64_t cols, int64_t aStride, int64_t bStride, int64_t yStride, int64_t activation) {
   forEachTile(step, tokens, cols, [=](int64_t t, int64_t begin, int64_t end) {

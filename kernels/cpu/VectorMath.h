@@ -18,6 +18,15 @@ MCC_INLINE F32x16 roundToBFloat16(F32x16 x) {
   return x != x ? x : rounded;
 }
 
+/// (e^r - 1 - r) / r^2 for |r| up to ln 2 / 2.
+MCC_INLINE F32x16 exponentialTail(F32x16 r) {
+  F32x16 q = splat(0.0013813144f);
+  q = 0.0083694188f + r * q;
+  q = 0.0416684568f + r * q;
+  q = 0.1666651479f + r * q;
+  return 0.4999999305f + r * q;
+}
+
 /// e^x within 1 ulp or so; 0 below -104, infinity above 88.73, NaN for NaN.
 /// x = n ln 2 + r, e^r = 1 + r + r^2 q(r) with |error| < 4e-9; 2^n in two factors, so denormal results are right.
 MCC_INLINE F32x16 exponential(F32x16 x) {
@@ -32,12 +41,7 @@ MCC_INLINE F32x16 exponential(F32x16 x) {
   // ln 2 = 355/512 (exact times n) - 2.12194440e-4.
   F32x16 r = x - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
-  F32x16 q = splat(0.0013813144f);
-  q = 0.0083694188f + r * q;
-  q = 0.0416684568f + r * q;
-  q = 0.1666651479f + r * q;
-  q = 0.4999999305f + r * q;
-  const F32x16 power = 1.0f + (r + (r * r) * q);
+  const F32x16 power = 1.0f + (r + (r * r) * exponentialTail(r));
   const I32x16 half = exponent >> 1;
   return power * powerOfTwo(half) * powerOfTwo(exponent - half);
 }
@@ -56,6 +60,23 @@ MCC_INLINE F32x16 hyperbolicTangent(F32x16 x) {
   const F32x16 large = 1.0f - 2.0f / (exponential(magnitude * 2.0f) + 1.0f);
   const F32x16 value = magnitude < 0.625f ? small : large;
   return bitsAs<F32x16>(bitsAs<I32x16>(value) | sign);
+}
+
+/// e^x - 1 within 4 ulp, also near zero.
+MCC_INLINE F32x16 exponentialMinusOne(F32x16 x) {
+  const F32x16 magnitude = bitsAs<F32x16>(bitsAs<I32x16>(x) & INT32_MAX);
+  return magnitude < 0.34f ? x + (x * x) * exponentialTail(x) : exponential(x) - 1.0f;
+}
+
+/// ln(1 + e^x).
+MCC_INLINE float softplus(float x) { return x > 20.0f ? x : __builtin_log1pf(__builtin_expf(x)); }
+
+/// xIELU with parameters [4] as checkpoints hold them; see KernelTable.def.
+MCC_INLINE F32x16 xielu(F32x16 x, const float *parameters) {
+  const float beta = parameters[2], positive = softplus(parameters[0]), negative = beta + softplus(parameters[1]);
+  const F32x16 limit = splat(parameters[3]);
+  const F32x16 below = exponentialMinusOne(x > limit ? limit : x) - x; // a NaN is not above
+  return (x > 0.0f ? positive * x * x : negative * below) + beta * x;
 }
 
 /// x / (1 + e^-slope): the logistic gate of SiLU and of the tanh form of GELU.

@@ -17,6 +17,7 @@ struct RopeCache {
   float *kCache = nullptr, *vCache = nullptr;
   int64_t heads = 0, kvHeads = 0, headDim = 0, pairs = 0, pairing = 0;
   int64_t qStride = 0, kStride = 0, vStride = 0, context = 0;
+  bool normAfter = false; ///< the norms take the rotated heads
   float eps = 0.0f;
 };
 Status launchRopeCache(const Step &step, const RopeCache &rope, cudaStream_t stream);

@@ -34,6 +34,16 @@ __device__ void rotate(float *head, const float *cosSin, float2 turn, int64_t pa
   }
 }
 
+// RMS norm of the block's vector in place; each thread reads and writes the entries it owns.
+__device__ void normalise(float *vector, const float *weight, int64_t dim, float eps, float *scratch) {
+  float squares = 0.0f;
+  for (int64_t d = threadIdx.x; d < dim; d += kThreads)
+    squares = fmaf(vector[d], vector[d], squares);
+  const float factor = 1.0f / sqrtf(blockSum(squares, scratch) / static_cast<float>(dim) + eps);
+  for (int64_t d = threadIdx.x; d < dim; d += kThreads)
+    vector[d] = vector[d] * factor * weight[d];
+}
+
 // Grid: (heads + 2 kv heads, tokens).
 __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, const int32_t *start) {
   extern __shared__ float vector[];
@@ -59,20 +69,17 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   float2 turn = {1.0f, 0.0f}; // read early: one wait for memory, not two
   if (rope.cosSin && threadIdx.x < rope.pairs)
     turn = {cosSin[threadIdx.x], cosSin[rope.pairs + threadIdx.x]};
-  float squares = 0.0f;
-  for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
+  for (int64_t d = threadIdx.x; d < dim; d += kThreads)
     vector[d] = from[d];
-    squares = fmaf(vector[d], vector[d], squares);
-  }
-  if (const float *weight = isKey ? rope.kNorm : rope.qNorm) {
-    const float factor = 1.0f / sqrtf(blockSum(squares, scratch) / static_cast<float>(dim) + rope.eps);
-    for (int64_t d = threadIdx.x; d < dim; d += kThreads)
-      vector[d] = vector[d] * factor * weight[d];
-  }
+  const float *weight = isKey ? rope.kNorm : rope.qNorm;
+  if (weight && !rope.normAfter)
+    normalise(vector, weight, dim, rope.eps, scratch);
   __syncthreads();
   if (rope.cosSin)
     rotate(vector, cosSin, turn, rope.pairs, rope.pairing);
   __syncthreads();
+  if (weight && rope.normAfter) // an entry is stored below by the thread that normalises it
+    normalise(vector, weight, dim, rope.eps, scratch);
   float *to = rope.kCache + (kv * blocks + position / 16) * dim * 16 + position % 16;
   for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
     if (isKey)

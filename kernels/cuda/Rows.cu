@@ -83,7 +83,7 @@ __global__ void rotary_kernel(const float *frequencies, const int32_t *position,
   cosSin[token * 2 * pairs + pairs + i] = factor * sinf(angle);
 }
 
-enum class Operation { Activate, Gate, Add, Clamp, Scale };
+enum class Operation { Activate, Gate, Add, Clamp, Scale, Xielu };
 
 template <Operation operation>
 __global__ void elementwise_kernel(Elementwise e) {
@@ -102,6 +102,8 @@ __global__ void elementwise_kernel(Elementwise e) {
     value = value > e.number ? e.number : value < -e.number ? -e.number : value;
   if constexpr (operation == Operation::Scale)
     value = __fmul_rn(value, e.number);
+  if constexpr (operation == Operation::Xielu)
+    value = xielu(value, e.b);
   e.y[token * e.yStride + column] = value;
 }
 
@@ -191,6 +193,10 @@ Status launchClamp(const Step &step, const Elementwise &elementwise, cudaStream_
 
 Status launchScale(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
   return launchElementwise<Operation::Scale>(step, elementwise, stream);
+}
+
+Status launchXielu(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {
+  return launchElementwise<Operation::Xielu>(step, elementwise, stream);
 }
 
 Status launchUnpack(const Unpack &unpack, cudaStream_t stream) {

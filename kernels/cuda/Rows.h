@@ -1,5 +1,5 @@
 // Launchers of the kernels that work row by row (kernels/KernelTable.def): embed, positions, norm, rotary and the
-// element-wise activate, gate, add, clamp and scale; and unpack, which serves a library's GEMM.
+// element-wise activate, gate, add, clamp, scale and xielu; and unpack, which serves a library's GEMM.
 #pragma once
 
 #include "kernels/Format.h"
@@ -49,7 +49,7 @@ struct Rotary {
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream);
 
 /// An element-wise kernel over [tokens][cols]: activate y = activation(a); gate y = activation(a) * b; add y = a + b;
-/// clamp y = min(max(a, -number), number), a NaN kept; scale y = number * a.
+/// clamp y = min(max(a, -number), number), a NaN kept; scale y = number * a; xielu y = xielu(a) with b its parameters [4].
 struct Elementwise {
   const float *a = nullptr, *b = nullptr;
   float *y = nullptr; ///< may be a or b
@@ -62,6 +62,7 @@ Status launchGate(const Step &step, const Elementwise &elementwise, cudaStream_t
 Status launchAdd(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 Status launchClamp(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 Status launchScale(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
+Status launchXielu(const Step &step, const Elementwise &elementwise, cudaStream_t stream);
 
 /// Unpacks panels into plain row-major bf16 [rows][cols], rounding to nearest: the operand of a library's GEMM.
 /// `gated`: W holds alternating gate and up panels of `rows` rows each; the gate rows come first, then the up rows.

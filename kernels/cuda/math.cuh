@@ -17,6 +17,18 @@ constexpr uint32_t kRowBarrier = 1;
 /// depend on the kernel that computes it.
 __device__ __forceinline__ float logistic_gate(float x, float slope) { return x / __fadd_rn(1.0f, expf(-slope)); }
 
+/// ln(1 + e^x).
+__device__ __forceinline__ float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
+
+/// xIELU with parameters [4] as checkpoints hold them (KernelTable.def, `xielu`).
+__device__ __forceinline__ float xielu(float x, const float *parameters) {
+  const float beta = parameters[2], linear = __fmul_rn(beta, x);
+  if (x > 0.0f)
+    return __fadd_rn(softplus(parameters[0]) * x * x, linear);
+  const float limited = x > parameters[3] ? parameters[3] : x; // a NaN is not above
+  return __fadd_rn(__fmul_rn(__fadd_rn(beta, softplus(parameters[1])), __fadd_rn(expm1f(limited), -x)), linear);
+}
+
 /// Applies `activation`, which takes no weights.
 __device__ __forceinline__ float activate(float x, int64_t activation) {
   switch (static_cast<Activation>(activation)) {

@@ -28,6 +28,15 @@ double activate(double x, Activation activation) {
   return x;
 }
 
+static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+double xielu(double x, const float *parameters) {
+  const double beta = parameters[2], positive = softplus(parameters[0]), negative = beta + softplus(parameters[1]);
+  if (x > 0)
+    return positive * x * x + beta * x;
+  return negative * (std::expm1(std::min(x, static_cast<double>(parameters[3]))) - x) + beta * x;
+}
+
 double clamp(double x, double limit) {
   if (x > limit)
     return limit;

@@ -21,6 +21,9 @@ struct Norm {
 /// Returns activation(x).
 double activate(double x, Activation activation);
 
+/// Returns xIELU of x (KernelTable.def, `xielu`) with parameters [4] as stored: p, m, b, e.
+double xielu(double x, const float *parameters);
+
 /// Returns x within [-limit, limit]; a NaN stays one.
 double clamp(double x, double limit);
 

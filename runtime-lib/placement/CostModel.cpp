@@ -66,7 +66,7 @@ static double rowBytes(const Arguments &arguments, Format format) {
     return bytesOf(format, arguments["cols"]) + word * arguments["cols"];
   if (name == "positions")
     return bytesOf(format, arguments["cols"]) + 2 * word * arguments["cols"];
-  if (name == "norm" || name == "activate" || name == "clamp" || name == "scale")
+  if (name == "norm" || name == "activate" || name == "clamp" || name == "scale" || name == "xielu")
     return 2 * word * arguments["cols"];
   if (name == "gate" || name == "add")
     return 3 * word * arguments["cols"];

@@ -10,13 +10,11 @@ from support import MCC, ORACLE, TestCase, model_of, run
 
 # What the builder cannot build yet, by the field it names.
 REFUSED = {
-    "apertus": "blocks[0].mlp.activation",
     "deepseek-v2": "blocks[0].attention.latent",
     "deepseek-v3": "blocks[0].attention.latent",
     "falcon-h1": "blocks[0].mamba2",
     "gpt-oss": "blocks[0].moe",
     "granitemoe": "blocks[0].moe",
-    "hunyuan": "blocks[0].attention.qk_norm_after_rope",
     "lfm2": "blocks[0].short_conv",
     "mamba": "blocks[0].mamba",
     "mamba2": "blocks[0].mamba2",

@@ -54,6 +54,7 @@ private:
   void lowerPositions(ir::PositionsOp op);
   void lowerScale(ir::ScaleOp op);
   void lowerClamp(ir::ClampOp op);
+  void lowerXielu(ir::XieluOp op);
   LogicalResult lowerLogits(ir::LogitsOp op);
 
   // Returns a new buffer of `bytes`, or an absent pointer for none. `rowBytes`: of one token, where it has a row for each.
@@ -228,6 +229,12 @@ void Lowering::lowerClamp(ir::ClampOp op) {
   launch(op, "clamp", std::nullopt, {pointer(op.getInput()), y.pointer}, {ir::features(op.getType()), stride(op.getInput()), y.stride}, {number(op.getLimit())});
 }
 
+void Lowering::lowerXielu(ir::XieluOp op) {
+  bool inPlace = diesAt(op.getInput(), op);
+  Place y = inPlace ? places[op.getResult()] = places.at(op.getInput()) : home(op.getResult());
+  launch(op, "xielu", std::nullopt, {pointer(op.getInput()), pointer(op.getParameters()), y.pointer}, {ir::features(op.getType()), stride(op.getInput()), y.stride}, {});
+}
+
 LogicalResult Lowering::lowerRopeCache(ir::RopeCacheOp op) {
   if (!op.getQuery().hasOneUse())
     return op.emitOpError("would overwrite a query that others read");
@@ -238,7 +245,7 @@ LogicalResult Lowering::lowerRopeCache(ir::RopeCacheOp op) {
          {q.pointer, pointer(op.getKey()), pointer(op.getValue()), pointer(op.getCosSin()), pointer(op.getQueryNorm()), pointer(op.getKeyNorm()),
           pointer(op.getKeys()), pointer(op.getValues())},
          {static_cast<int64_t>(op.getHeads()), keys.getHeads(), keys.getHeadDim(), pairs, static_cast<int64_t>(op.getPairing()), q.stride, stride(op.getKey()),
-          stride(op.getValue()), keys.getPositions()},
+          stride(op.getValue()), keys.getPositions(), op.getNormAfter() ? 1 : 0},
          {number(op.getEps())});
   places[op.getResult()] = q;
   return success();
@@ -276,6 +283,7 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](ir::PositionsOp o) { return lowerPositions(o), success(); })
       .Case([&](ir::ScaleOp o) { return lowerScale(o), success(); })
       .Case([&](ir::ClampOp o) { return lowerClamp(o), success(); })
+      .Case([&](ir::XieluOp o) { return lowerXielu(o), success(); })
       .Case([&](ir::RopeCacheOp o) { return lowerRopeCache(o); })
       .Case([&](ir::LogitsOp o) { return lowerLogits(o); })
       .Case([&](func::ReturnOp o) {

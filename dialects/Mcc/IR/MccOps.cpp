@@ -119,6 +119,10 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
+LogicalResult XieluOp::verify() {
+  return verifyVector(*this, "parameters", getParameters(), 4); // C1
+}
+
 LogicalResult PositionsOp::verify() {
   return verifyMatrix(*this, getTable().getType(), features(getType())); // C1
 }
@@ -133,7 +137,11 @@ LogicalResult RopeCacheOp::verify() {
       return emitOpError() << name << " has " << features(value.getType()) << " features; the cache takes " << wanted;
   if (failed(verifyVector(*this, "query norm", getQueryNorm(), keys.getHeadDim()))) // C3
     return failure();
-  return verifyVector(*this, "key norm", getKeyNorm(), keys.getHeadDim());
+  if (failed(verifyVector(*this, "key norm", getKeyNorm(), keys.getHeadDim())))
+    return failure();
+  if (getNormAfter() && !getQueryNorm() && !getKeyNorm()) // C4
+    return emitOpError("has no norm to take after the rotation");
+  return success();
 }
 
 LogicalResult LogitsOp::verify() {

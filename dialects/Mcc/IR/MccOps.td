@@ -216,6 +216,22 @@ def Mcc_AddOp : Mcc_Op<"add", (ins Mcc_Activations:$lhs, Mcc_Activations:$rhs), 
   let assemblyFormat = "$lhs `,` $rhs (`on` $device^)? attr-dict `:` type($lhs)";
 }
 
+def Mcc_XieluOp : Mcc_Op<"xielu", (ins Mcc_Activations:$input, Mcc_WeightType:$parameters), [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "xIELU, an activation with four weights of the layer";
+  let description = [{
+    With p, m, b, e the parameters, a = softplus(p) and n = b + softplus(m): `y = a x^2 + b x` where x > 0, else
+    `n (expm1(min(x, e)) - x) + b x`.
+
+    (C1) the parameters are an f32 vector of four.
+    ```mlir
+    %y = mcc.xielu %x, %p : tensor<?x64xf32>, !mcc.weight<4xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `,` $parameters (`on` $device^)? attr-dict `:` type($input) `,` type($parameters)";
+  let hasVerifier = 1;
+}
+
 def Mcc_ScaleOp : Mcc_Op<"scale", (ins Mcc_Activations:$input, F64Attr:$factor), [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "y = factor * x";
   let description = [{ A factor of one folds away. }];
@@ -269,20 +285,20 @@ def Mcc_ArgmaxOp : Mcc_Op<"argmax", (ins Mcc_Activations:$input), [Pure]> {
 
 def Mcc_RopeCacheOp : Mcc_Op<"rope_cache", (ins Mcc_Activations:$query, Mcc_Activations:$key, Mcc_Activations:$value, Optional<Mcc_Activations>:$cosSin,
     Optional<Mcc_WeightType>:$queryNorm, Optional<Mcc_WeightType>:$keyNorm, Arg<Mcc_CacheType, "", [MemWrite]>:$keys, Arg<Mcc_CacheType, "", [MemWrite]>:$values,
-    I64Attr:$heads, Mcc_RopePairing:$pairing, DefaultValuedAttr<F64Attr, "0.0">:$eps), [AttrSizedOperandSegments, AllTypesMatch<["query", "result"]>]> {
+    I64Attr:$heads, Mcc_RopePairing:$pairing, UnitAttr:$normAfter, DefaultValuedAttr<F64Attr, "0.0">:$eps), [AttrSizedOperandSegments, AllTypesMatch<["query", "result"]>]> {
   let summary = "per-head norms and rotation of q and k, and the cache writes; gives q";
   let description = [{
-    Equivalent to mcc.norm (groups) and mcc.rope on q and k, then two mcc.cache_append. q is changed in place: it has no other reader.
+    Equivalent to mcc.norm (groups) and mcc.rope on q and k (with `norm_after` the rope comes first), then two mcc.cache_append. q is changed in place: it has no other reader.
 
     (C1) query features are heads times the keys' head dimension. (C2) key and value features are those of their caches.
-    (C3) norms are f32 vectors of the keys' head dimension.
+    (C3) norms are f32 vectors of the keys' head dimension. (C4) `norm_after` needs a norm.
     ```mlir
     %q2 = mcc.rope_cache half %q, %k, %v into %kc, %vc heads 4 rotary(%r : tensor<?x16xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
     ```
   }];
   let results = (outs Mcc_Activations:$result);
   let assemblyFormat = [{ $pairing $query `,` $key `,` $value `into` $keys `,` $values `heads` $heads (`rotary` `(` $cosSin^ `:` type($cosSin) `)`)?
-    (`query_norm` `(` $queryNorm^ `:` type($queryNorm) `)`)? (`key_norm` `(` $keyNorm^ `:` type($keyNorm) `)`)? (`eps` $eps^)? (`on` $device^)?
+    (`query_norm` `(` $queryNorm^ `:` type($queryNorm) `)`)? (`key_norm` `(` $keyNorm^ `:` type($keyNorm) `)`)? (`norm_after` $normAfter^)? (`eps` $eps^)? (`on` $device^)?
     attr-dict `:` type($query) `,` type($key) `,` type($value) `,` type($keys) `,` type($values) }];
   let hasVerifier = 1;
 }

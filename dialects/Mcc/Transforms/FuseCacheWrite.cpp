@@ -7,7 +7,8 @@
 //   mcc.cache_append %v to %vc
 //   %a = mcc.attention %q2, %kc, %vc
 //
-// q, k and v may be slices of one joined projection or values of their own.
+// q, k and v may be slices of one joined projection or values of their own. Where the norms follow the ropes, the op says so
+// by `norm_after`.
 #include "dialects/Mcc/IR/MccOps.h"
 #include "dialects/Mcc/Transforms/Passes.h"
 
@@ -21,31 +22,43 @@ namespace mcc::ir {
 
 namespace {
 
-// What precedes attention on q or k: projection -> optional per-head norm -> optional rotation.
+// What precedes attention on q or k: projection -> optional per-head norm -> optional rotation, or the latter two exchanged.
 struct Chain {
   Value source;
   NormOp norm;
   RopeOp rope;
+  bool normAfter = false; // the norm reads the rotated heads
 
   // Reads the chain that ends in `value`, as far as each step has no other user.
   static Chain of(Value value, int64_t heads) {
     Chain chain{value, {}, {}};
+    chain.takeNorm(heads);
     if (auto rope = chain.source.getDefiningOp<RopeOp>(); rope && rope->hasOneUse() && static_cast<int64_t>(rope.getHeads()) == heads) {
       chain.rope = rope;
       chain.source = rope.getInput();
+      chain.normAfter = bool(chain.norm);
     }
-    auto norm = chain.source.getDefiningOp<NormOp>();
-    if (norm && norm->hasOneUse() && norm.getKind() == NormKind::Rms && static_cast<int64_t>(norm.getGroups()) == heads && norm.getWeight() &&
-        !norm.getBias() && !norm.getOwnWeights()) {
-      chain.norm = norm;
-      chain.source = norm.getInput();
-    }
+    if (!chain.norm)
+      chain.takeNorm(heads);
     return chain;
+  }
+
+  // Takes up the norm that makes `source`, where the op can say it.
+  void takeNorm(int64_t heads) {
+    auto made = source.getDefiningOp<NormOp>();
+    if (!made || !made->hasOneUse() || made.getKind() != NormKind::Rms || static_cast<int64_t>(made.getGroups()) != heads || !made.getWeight() ||
+        made.getBias() || made.getOwnWeights())
+      return;
+    norm = made;
+    source = made.getInput();
   }
 
   // Erases the chain's ops, which have lost their users.
   void erase() {
-    for (Operation *op : {rope.getOperation(), norm.getOperation()})
+    Operation *last = rope, *first = norm;
+    if (normAfter)
+      std::swap(last, first);
+    for (Operation *op : {last, first})
       if (op)
         op->erase();
   }
@@ -83,7 +96,7 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
     // Both rotate alike or neither does, and norms share their epsilon: what one op can say.
     if (bool(q.rope) != bool(k.rope) || (q.rope && (q.rope.getCosSin() != k.rope.getCosSin() || q.rope.getPairing() != k.rope.getPairing())))
       return;
-    if (q.norm && k.norm && q.norm.getEps() != k.norm.getEps())
+    if (q.norm && k.norm && (q.norm.getEps() != k.norm.getEps() || q.normAfter != k.normAfter))
       return;
     replace(attention, q, k, keys, values);
   }
@@ -94,7 +107,7 @@ struct FuseCacheWritePass : impl::FuseCacheWritePassBase<FuseCacheWritePass> {
     RopePairing pairing = q.rope ? q.rope.getPairing() : RopePairing::Half;
     APFloat eps = q.norm ? q.norm.getEps() : k.norm ? k.norm.getEps() : APFloat(0.0);
     auto fused = RopeCacheOp::create(builder, attention.getLoc(), q.source.getType(), q.source, k.source, values.getInput(), cosSin, q.norm ? q.norm.getWeight() : Value(),
-                                     k.norm ? k.norm.getWeight() : Value(), attention.getKeys(), attention.getValues(), attention.getHeads(), pairing, eps,
+                                     k.norm ? k.norm.getWeight() : Value(), attention.getKeys(), attention.getValues(), attention.getHeads(), pairing, q.normAfter || k.normAfter, eps,
                                      DeviceAttr());
     attention.getQueryMutable().assign(fused.getResult());
     keys.erase();

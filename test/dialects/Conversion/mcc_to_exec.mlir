@@ -10,7 +10,7 @@
 // CHECK:           %[[V:.*]] = exec.buffer bytes 2048
 // CHECK:           exec.launch linear<q8_0>(%[[X]], {{.*}}%[[V]]) ints(rows = 32
 // CHECK:           %[[K:.*]] = exec.view %[[QK]] at 256
-// CHECK:           exec.launch rope_cache(%[[QK]], %[[K]], %[[V]], {{.*}} q_stride = 96, k_stride = 96, v_stride = 32
+// CHECK:           exec.launch rope_cache(%[[QK]], %[[K]], %[[V]], {{.*}} q_stride = 96, k_stride = 96, v_stride = 32, context = 512, norm_after = 0
 // CHECK:           exec.launch attention(%[[QK]], %{{.*}}, %{{.*}}, %[[NONE]], %[[NONE]], %[[A:.*]]) ints(heads = 4, kv_heads = 2, head_dim = 16, q_stride = 96, y_stride = 64
 // CHECK:           exec.launch linear<f32>(%[[A]], %{{.*}}, %[[NONE]], %[[X]], %[[NONE]], %[[NONE]], %[[NONE]], %[[X]])
 // CHECK:           exec.launch logits<bf16>(%[[X]]
@@ -31,6 +31,23 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %q2 = mcc.rope_cache half %q, %k, %v into %kc, %vc heads 4 on cpu : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
   %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 on cpu : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
   %y = mcc.linear %a, %wo residual %x on cpu : (tensor<?x64xf32>, !mcc.weight<64x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  %token, %logits = mcc.logits %y, %table on cpu : (tensor<?x64xf32>, !mcc.weight<192x64xbf16>) -> (tensor<1xi32>, tensor<1x192xf32>)
+  return %token, %logits : tensor<1xi32>, tensor<1x192xf32>
+}
+
+// An activation with weights overwrites what dies with it.
+// CHECK:         exec.program @bent
+// CHECK:           exec.launch linear<f32>({{.*}}%[[UP:[^ ,]*]])
+// CHECK:           exec.launch xielu(%[[UP]], %{{.*}}, %[[UP]]) ints(cols = 96, x_stride = 96, y_stride = 96)
+func.func @bent(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
+  %table = mcc.weight ["embed"] on cpu : <192x64xbf16>
+  %wup = mcc.weight ["up"] on cpu : <96x64xf32>
+  %wdown = mcc.weight ["down"] on cpu : <64x96xf32>
+  %p = mcc.weight ["alpha_p", "alpha_n", "beta", "eps"] on cpu : <4xf32>
+  %x = mcc.embed %tokens, %table on cpu : (tensor<?xi32>, !mcc.weight<192x64xbf16>) -> tensor<?x64xf32>
+  %u = mcc.linear %x, %wup on cpu : (tensor<?x64xf32>, !mcc.weight<96x64xf32>) -> tensor<?x96xf32>
+  %b = mcc.xielu %u, %p on cpu : tensor<?x96xf32>, <4xf32>
+  %y = mcc.linear %b, %wdown residual %x on cpu : (tensor<?x96xf32>, !mcc.weight<64x96xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   %token, %logits = mcc.logits %y, %table on cpu : (tensor<?x64xf32>, !mcc.weight<192x64xbf16>) -> (tensor<1xi32>, tensor<1x192xf32>)
   return %token, %logits : tensor<1xi32>, tensor<1x192xf32>
 }

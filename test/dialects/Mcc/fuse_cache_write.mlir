@@ -67,3 +67,39 @@ func.func @tables_differ(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %r: tensor<
   %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
   return %a : tensor<?x64xf32>
 }
+
+// Norms of rotated heads go along too, q and k alike.
+// CHECK-LABEL: func.func @norm_after
+// CHECK:         mcc.rope_cache half %arg0, %arg1, %arg1 into %{{.*}}, %{{.*}} heads 4 rotary(%arg2 : tensor<?x16xf32>) query_norm(%{{.*}} : !mcc.weight<16xf32>) key_norm(%{{.*}} : !mcc.weight<16xf32>) norm_after eps
+// CHECK-NOT:     mcc.norm
+// CHECK-NOT:     mcc.rope %
+func.func @norm_after(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %r: tensor<?x16xf32>) -> tensor<?x64xf32> {
+  %w = mcc.weight ["n"] : <16xf32>
+  %q1 = mcc.rope half %q, %r heads 4 : tensor<?x64xf32>, tensor<?x16xf32>
+  %k1 = mcc.rope half %k, %r heads 2 : tensor<?x32xf32>, tensor<?x16xf32>
+  %q2 = mcc.norm rms %q1 weight(%w : !mcc.weight<16xf32>) eps 1.0e-6 groups 4 : tensor<?x64xf32>
+  %k2 = mcc.norm rms %k1 weight(%w : !mcc.weight<16xf32>) eps 1.0e-6 groups 2 : tensor<?x32xf32>
+  %kc = mcc.cache "k" : <2x512x16>
+  %vc = mcc.cache "v" : <2x512x16>
+  mcc.cache_append %k2 to %kc : tensor<?x32xf32>, <2x512x16>
+  mcc.cache_append %k to %vc : tensor<?x32xf32>, <2x512x16>
+  %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  return %a : tensor<?x64xf32>
+}
+
+// A norm before one rotation and after the other is more than one op can say.
+// CHECK-LABEL: func.func @orders_differ
+// CHECK-NOT:     mcc.rope_cache
+func.func @orders_differ(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %r: tensor<?x16xf32>) -> tensor<?x64xf32> {
+  %w = mcc.weight ["n"] : <16xf32>
+  %q1 = mcc.rope half %q, %r heads 4 : tensor<?x64xf32>, tensor<?x16xf32>
+  %k1 = mcc.norm rms %k weight(%w : !mcc.weight<16xf32>) eps 1.0e-6 groups 2 : tensor<?x32xf32>
+  %q2 = mcc.norm rms %q1 weight(%w : !mcc.weight<16xf32>) eps 1.0e-6 groups 4 : tensor<?x64xf32>
+  %k2 = mcc.rope half %k1, %r heads 2 : tensor<?x32xf32>, tensor<?x16xf32>
+  %kc = mcc.cache "k" : <2x512x16>
+  %vc = mcc.cache "v" : <2x512x16>
+  mcc.cache_append %k2 to %kc : tensor<?x32xf32>, <2x512x16>
+  mcc.cache_append %k to %vc : tensor<?x32xf32>, <2x512x16>
+  %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
+  return %a : tensor<?x64xf32>
+}

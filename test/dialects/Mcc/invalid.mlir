@@ -223,6 +223,24 @@ func.func @rope_cache_c3(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>) {
 
 // -----
 
+func.func @rope_cache_c4(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>) {
+  %c = mcc.cache "k" : <2x512x16>
+  // expected-error @+1 {{has no norm to take after the rotation}}
+  %y = mcc.rope_cache half %q, %k, %k into %c, %c heads 4 norm_after : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
+  return
+}
+
+// -----
+
+func.func @xielu_c1(%x: tensor<?x64xf32>) {
+  %w = mcc.weight ["p"] : <3xf32>
+  // expected-error @+1 {{parameters has type '!mcc.weight<3xf32>'; an f32 vector of 4 is wanted}}
+  %y = mcc.xielu %x, %w : tensor<?x64xf32>, <3xf32>
+  return
+}
+
+// -----
+
 func.func @attention_c5(%q: tensor<?x64xf32>) {
   %c = mcc.cache "k" : <2x512x16>
   // expected-error @+1 {{has 2 slopes; there are 4 heads}}

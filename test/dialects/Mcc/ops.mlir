@@ -32,6 +32,9 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   mcc.cache_append %k to %kc : tensor<?x32xf32>, <2x512x16>
   // CHECK: mcc.rope_cache half %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}, %{{.*}} heads 4 rotary(%{{.*}} : tensor<?x4xf32>)
   %q2 = mcc.rope_cache half %qr, %k, %k into %kc, %vc heads 4 rotary(%r : tensor<?x4xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
+  // CHECK: mcc.rope_cache half {{.*}} query_norm(%{{.*}} : !mcc.weight<16xf32>) norm_after eps 1.000000e-05
+  %qn = mcc.weight ["qn"] : <16xf32>
+  %q3 = mcc.rope_cache half %q2, %k, %k into %kc, %vc heads 4 rotary(%r : tensor<?x4xf32>) query_norm(%qn : !mcc.weight<16xf32>) norm_after eps 1.0e-5 : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
   // CHECK: mcc.attention %{{.*}} heads 4 scale 2.500000e-01 window 16 softcap 3.000000e+01
   %a = mcc.attention %q2, %kc, %vc heads 4 scale 0.25 window 16 softcap 30.0 : (tensor<?x64xf32>, !mcc.cache<2x512x16>, !mcc.cache<2x512x16>) -> tensor<?x64xf32>
   %sink = mcc.weight ["sinks"] : <4xf32>
@@ -43,6 +46,9 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %pos = mcc.positions %b, %table offset 2 : tensor<?x64xf32>, <192x64xbf16>
   // CHECK: mcc.scale %{{.*}} by 2.000000e+00
   %doubled = mcc.scale %pos by 2.0 : tensor<?x64xf32>
+  %four = mcc.weight ["alpha_p", "alpha_n", "beta", "eps"] : <4xf32>
+  // CHECK: mcc.xielu %{{.*}}, %{{.*}} : tensor<?x64xf32>, <4xf32>
+  %bent = mcc.xielu %doubled, %four : tensor<?x64xf32>, <4xf32>
   // CHECK: mcc.clamp %{{.*}} to 8.000000e+00
   %clamped = mcc.clamp %doubled to 8.0 : tensor<?x64xf32>
   // CHECK: mcc.norm rms %{{.*}} weight(%{{.*}} : !mcc.weight<64xf32>) eps 1.000000e-05 groups 4 own_weights

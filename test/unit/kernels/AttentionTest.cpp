@@ -19,7 +19,7 @@ namespace {
 struct Shape {
   int64_t heads = 4, kvHeads = 2, headDim = 24, pairs = 12, pairing = 0, window = 0, context = 150;
   float scale = 0.2f, softcap = 0.0f;
-  bool norms = false, rotated = true;
+  bool norms = false, rotated = true, normAfter = false;
   int64_t chunk = 0;
   bool slopes = false, slopesRounded = false, sinks = false;
   bool separate = false; // k and v in buffers of their own instead of columns behind q
@@ -59,10 +59,15 @@ std::vector<float> referenceQkv(const Layer &layer) {
   for (int64_t t = 0; t < layer.tokens; ++t)
     for (int64_t head = 0; head < s.heads + s.kvHeads; ++head) {
       float *vector = qkv.data() + t * s.stride() + head * s.headDim; // k follows q
-      if (s.norms)
+      const auto normalise = [&] {
         reference::norm({0, head < s.heads ? layer.qNorm.data() : layer.kNorm.data(), nullptr, kEps}, vector, vector, s.headDim);
+      };
+      if (s.norms && !s.normAfter)
+        normalise();
       if (s.rotated)
         reference::rotate(vector, cosSin.data() + t * 2 * s.pairs, s.pairs, s.pairing);
+      if (s.norms && s.normAfter)
+        normalise();
     }
   return qkv;
 }
@@ -118,7 +123,7 @@ std::vector<float> runKernels(const Layer &layer, int64_t chunk, int64_t threads
       mccrt_barrier(step);
       mcc_cpu_rope_cache(step, tokens, rows, k, v, s.rotated ? cosSin.data() : nullptr, s.norms ? layer.qNorm.data() : nullptr,
                          s.norms ? layer.kNorm.data() : nullptr, kCache.data(), vCache.data(), s.heads, s.kvHeads, s.headDim,
-                         s.pairs, s.pairing, s.stride(), s.keyStride(), s.valueStride(), s.context, kEps);
+                         s.pairs, s.pairing, s.stride(), s.keyStride(), s.valueStride(), s.context, s.normAfter, kEps);
       mccrt_barrier(step);
       mcc_cpu_attention(step, tokens, rows, kCache.data(), vCache.data(), s.slopes ? layer.slopes.data() : nullptr,
                         s.sinks ? layer.sinks.data() : nullptr, y.data() + at * s.heads * s.headDim, s.heads, s.kvHeads,
@@ -156,6 +161,21 @@ TEST_CASE("attention equals the reference: head sizes, grouping, pairings, norms
         shape.rotated = headDim != 80;
         shape.scale = 1 / std::sqrt(static_cast<float>(headDim));
         check(shape, 70);
+      }
+}
+
+TEST_CASE("norms of rotated heads equal the reference, with partial rotation, both pairings and none") {
+  for (int64_t headDim : {2, 16, 24, 80, 136})
+    for (int64_t pairing : {0, 1})
+      for (bool rotated : {false, true}) {
+        CAPTURE(headDim);
+        Shape shape;
+        shape.headDim = headDim;
+        shape.pairing = pairing;
+        shape.pairs = headDim / 2 - (headDim > 16 ? 3 : 0);
+        shape.norms = shape.normAfter = true;
+        shape.rotated = rotated;
+        check(shape, 40);
       }
 }
 
@@ -258,7 +278,8 @@ TEST_CASE("attention does not depend on chunking or threads, and reads nothing u
     shape.chunk = variant == 2 ? 50 : 0;
     shape.slopes = shape.sinks = shape.separate = variant >= 2;
     shape.slopesRounded = variant == 3;
-    shape.norms = variant == 3;
+    shape.norms = variant >= 2;
+    shape.normAfter = variant == 2;
     const Layer layer(shape, 150);
     const std::vector<float> whole = runKernels(layer, 150, 1);
     for (int64_t chunk : {1, 2, 3, 7, 16, 17, 33, 64, 149})

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 using namespace mcc;
@@ -128,6 +129,33 @@ TEST_CASE("clamp keeps a NaN and the edges, scale multiplies once, both in place
   }
 }
 
+TEST_CASE("xielu equals the reference on both sides of its bends, at odd widths and in place; a NaN stays") {
+  Random random(21);
+  for (const std::array<float, 4> &parameters : {std::array{0.8f, 0.3f, 0.5f, -1e-6f}, std::array{-2.0f, 25.0f, -0.25f, -0.7f}, std::array{0.0f, -30.0f, 0.0f, 0.5f}})
+    for (int64_t cols : {1, 17, 300}) {
+      const int64_t stride = cols + 2;
+      std::vector<float> x = random.floats(4 * stride, 3.0f);
+      for (int64_t i = 0; i < cols; ++i) // near zero, where e^x - 1 loses its digits
+        x[static_cast<size_t>(i)] *= 1e-3f;
+      x[0] = NAN;
+      x[static_cast<size_t>(stride)] = -500.0f;
+      x[static_cast<size_t>(2 * stride)] = 0.0f;
+      std::vector<float> y(x.size(), 7.0f), inPlace = x;
+      runStep(3, 4, 0, 64, [&](const MccStep *step) {
+        mcc_cpu_xielu(step, 4, x.data(), parameters.data(), y.data(), cols, stride, stride);
+        mcc_cpu_xielu(step, 4, inPlace.data(), parameters.data(), inPlace.data(), cols, stride, stride);
+      });
+      CHECK(std::isnan(y[0]));
+      for (int64_t i = 1; i < 4 * stride; ++i) {
+        const size_t at = static_cast<size_t>(i);
+        const bool inside = i % stride < cols;
+        const double expected = reference::xielu(x[at], parameters.data());
+        REQUIRE(std::fabs(y[at] - (inside ? expected : 7.0)) <= 2e-6 * std::fabs(expected) + 2e-7 * std::fabs(x[at]));
+        REQUIRE(inPlace[at] == (inside ? y[at] : x[at]));
+      }
+    }
+}
+
 TEST_CASE("embed scales, and takes tokens in any order") {
   const Weights table = randomWeights(Format::Q4_K, 40, 512, 8);
   const std::vector<int32_t> ids = {39, 0, 16, 16, 15};
@@ -192,6 +220,10 @@ TEST_CASE("exp is within 1.1 ulp, tanh within 2, over their ranges") {
   CHECK(largestUlps(-87.3f, 88.7f, 400000, exponential, exactExp) < 1.1);
   CHECK(largestUlps(-1.0f, 1.0f, 400000, exponential, exactExp) < 1.1);
   CHECK(largestUlps(-103.0f, -87.4f, 50000, exponential, exactExp) < 1.1); // denormal results
+  const auto minusOne = [](cpu::F32x16 x) { return cpu::exponentialMinusOne(x); };
+  const auto exactMinusOne = [](double x) { return std::expm1(x); };
+  CHECK(largestUlps(-20.0f, 1.0f, 400000, minusOne, exactMinusOne) < 4.0);
+  CHECK(largestUlps(-0.35f, 0.35f, 400000, minusOne, exactMinusOne) < 4.0);
   CHECK(largestUlps(-10.0f, 10.0f, 400000, tangent, exactTanh) < 2.0);
   CHECK(largestUlps(-1e-3f, 1e-3f, 10000, tangent, exactTanh) < 2.0);
 }

@@ -20,7 +20,7 @@ struct Shape {
   float softcap;
   int64_t context = 600;
   int64_t chunk = 0;
-  bool sunk = false, sloped = false, rounded = false;
+  bool sunk = false, sloped = false, rounded = false, normAfter = false;
 };
 
 // A sequence's projections and everything that is derived from them.
@@ -50,10 +50,15 @@ struct Sequence {
     for (int64_t t = 0; t < length; ++t)
       for (int64_t head = 0; head < shape.heads + shape.kvHeads; ++head) {
         float *vector = rows.data() + t * stride + column(head);
-        if (shape.normed)
+        const auto normalise = [&] {
           reference::norm({0, head < shape.heads ? qNorm.data() : kNorm.data(), nullptr, 1e-6f}, vector, vector,
                           shape.headDim);
+        };
+        if (shape.normed && !shape.normAfter)
+          normalise();
         reference::rotate(vector, cosSin.data() + t * 2 * shape.pairs, shape.pairs, shape.pairing);
+        if (shape.normed && shape.normAfter)
+          normalise();
       }
     for (int64_t head = 0; head < shape.heads; ++head) {
       const int64_t kv = head / (shape.heads / shape.kvHeads), dim = shape.headDim;
@@ -103,7 +108,7 @@ struct Sequence {
       rope.kCache = keys.get(), rope.vCache = values.get();
       rope.heads = shape.heads, rope.kvHeads = shape.kvHeads, rope.headDim = shape.headDim, rope.pairs = shape.pairs;
       rope.pairing = shape.pairing, rope.qStride = rope.kStride = rope.vStride = stride, rope.context = shape.context,
-      rope.eps = 1e-6f;
+      rope.eps = 1e-6f, rope.normAfter = shape.normAfter;
       REQUIRE(cuda::launchRopeCache(step, rope, nullptr) == 0);
       cuda::Attention attention;
       attention.q = rows.get() + start * stride, attention.kCache = keys.get(), attention.vCache = values.get();
@@ -131,6 +136,7 @@ TEST_CASE("rope_cache and attention are the reference's, however the sequence is
       {6, 2, 40, 20, 1, false, 0, 0.0f},
       {4, 4, 128, 32, 0, true, 0, 0.0f},
       {5, 1, 80, 0, 0, false, 100, 0.0f},
+      {4, 2, 72, 30, 1, true, 0, 0.0f, 600, 0, false, false, false, true},
       {10, 1, 256, 64, 0, true, 0, 30.0f},
       {2, 1, 18, 9, 0, false, 33, 20.0f},
       {16, 8, 128, 64, 0, false, 0, 0.0f, 513},

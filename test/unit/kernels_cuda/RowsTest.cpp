@@ -112,6 +112,23 @@ TEST_CASE("clamp and scale; a NaN passes") {
   CHECK(equalBits(got.data() + 6, scaled.data() + 6, scaled.size() - 6));
 }
 
+TEST_CASE("xielu on both sides of its bends; a NaN passes") {
+  std::vector<float> x = Random(4).floats(702, 4.0f), expected;
+  x[3] = std::nanf(""), x[4] = -500.0f, x[5] = 0.0f, x[6] = -1e-4f;
+  for (const std::vector<float> &parameters : {std::vector<float>{0.8f, 0.3f, 0.5f, -1e-6f}, std::vector<float>{-2.0f, 25.0f, -0.25f, -0.7f}}) {
+    expected.clear();
+    for (const float value : x)
+      expected.push_back(static_cast<float>(reference::xielu(value, parameters.data())));
+    const DeviceArray<float> deviceX(x), deviceParameters(parameters), y(x.size());
+    const cuda::Elementwise elementwise{deviceX.get(), deviceParameters.get(), y.get(), 351, 351, 0, 351, 0, 0.0f};
+    REQUIRE(cuda::launchXielu({2, nullptr, nullptr}, elementwise, nullptr) == 0);
+    const std::vector<float> got = y.values();
+    CHECK(got[3] != got[3]);
+    for (size_t i = 4; i < x.size(); ++i)
+      REQUIRE(std::fabs(got[i] - expected[i]) <= 2e-6f * std::fabs(expected[i]) + 2e-7f * std::fabs(x[i]));
+  }
+}
+
 TEST_CASE("norm of groups, with weights of their own or shared") {
   const int64_t tokens = 2, groups = 6, width = 40, cols = groups * width;
   const std::vector<float> x = Random(1).floats(tokens * cols), weight = Random(2).floats(cols),
