@@ -15,6 +15,7 @@ enum class Activation : int64_t {
   Relu2 = 5,    ///< max(x, 0)^2
   GeluQuick = 6, ///< x / (1 + exp(-1.702 x))
   Xielu = 7,    ///< x > 0: a x^2 + b x; else n (expm1(min(x, e)) - x) + b x, with four weights of the layer
+  Sigmoid = 8, ///< 1 / (1 + exp(-x))
 };
 
 } // namespace mcc

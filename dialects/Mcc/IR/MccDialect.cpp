@@ -26,6 +26,7 @@ static_assert(static_cast<int64_t>(ActivationKind::GeluTanh) == static_cast<int6
 static_assert(static_cast<int64_t>(ActivationKind::Relu) == static_cast<int64_t>(Activation::Relu));
 static_assert(static_cast<int64_t>(ActivationKind::Relu2) == static_cast<int64_t>(Activation::Relu2));
 static_assert(static_cast<int64_t>(ActivationKind::GeluQuick) == static_cast<int64_t>(Activation::GeluQuick));
+static_assert(static_cast<int64_t>(ActivationKind::Sigmoid) == static_cast<int64_t>(Activation::Sigmoid));
 
 void MccDialect::initialize() {
   addOperations<

@@ -29,7 +29,8 @@ def Mcc_Device : I32EnumAttr<"Device", "where an op runs and a weight or cache l
 def Mcc_Activation : I32EnumAttr<"ActivationKind", "an element-wise activation", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Silu", 1, "silu">,
     I32EnumAttrCase<"GeluErf", 2, "gelu_erf">, I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">,
-    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">, I32EnumAttrCase<"GeluQuick", 6, "gelu_quick">]> {
+    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">, I32EnumAttrCase<"GeluQuick", 6, "gelu_quick">,
+    I32EnumAttrCase<"Sigmoid", 8, "sigmoid">]> {
   let cppNamespace = "::mcc::ir";
 }
 
