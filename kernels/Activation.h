@@ -15,6 +15,7 @@ enum class Activation : int64_t {
   Relu2 = 5,    ///< max(x, 0)^2
   GeluQuick = 6, ///< x / (1 + exp(-1.702 x))
   Xielu = 7,    ///< with four weights of the layer, so no epilogue: the kernel `xielu`
+  Sigmoid = 8,  ///< 1 / (1 + exp(-x))
 };
 
 } // namespace mcc

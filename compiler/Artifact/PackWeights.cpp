@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
+#include <cmath>
 #include <thread>
 
 namespace mcc {
@@ -30,6 +32,25 @@ public:
   int64_t rows() const { return part ? part.getRows() * part.getGroups() : tensor->shape.size() == 1 ? tensor->elems() : tensor->rows(); }
   Format format() const { return tensor->format; }
 
+  // Writes rows [row, row + count) of `cols` elements to `out`, in `wanted`: the tensor's own format, or f32.
+  void readAs(Format wanted, int64_t row, int64_t count, int64_t cols, uint8_t *out) const {
+    if (wanted == format())
+      return read(row, count, formatBytes(wanted, cols), out);
+    assert(wanted == Format::F32 && "weights are packed as stored, or in f32");
+    std::vector<uint8_t> raw(count * formatBytes(format(), cols));
+    read(row, count, formatBytes(format(), cols), raw.data());
+    dequantize(format(), raw.data(), reinterpret_cast<float *>(out), count * cols);
+  }
+
+  // Returns all elements in f32.
+  std::vector<float> floats() const {
+    int64_t cols = tensor->shape.size() == 1 ? 1 : tensor->cols();
+    std::vector<float> values(rows() * cols);
+    readAs(Format::F32, 0, rows(), cols, reinterpret_cast<uint8_t *>(values.data()));
+    return values;
+  }
+
+private:
   // Writes rows [row, row + count) to `out`, `rowBytes` each. Elements of a vector count as rows.
   void read(int64_t row, int64_t count, int64_t rowBytes, uint8_t *out) const {
     if (!part && tensor->shape.size() > 1)
@@ -38,7 +59,6 @@ public:
       readOne(storedRow(i), rowBytes, out);
   }
 
-private:
   // Returns the row of the stored tensor (column, where transposed) that is row `row` of the part.
   int64_t storedRow(int64_t row) const {
     if (!part)
@@ -92,13 +112,13 @@ public:
       parts.emplace_back(checkpoint, source);
   }
 
-  // Writes rows [row, row + count) of the whole to `out`.
-  void read(int64_t row, int64_t count, int64_t rowBytes, uint8_t *out) const {
+  // Writes rows [row, row + count) of the whole to `out`, in `wanted`.
+  void readAs(Format wanted, int64_t row, int64_t count, int64_t cols, uint8_t *out) const {
     for (const SourceRows &part : parts) {
       int64_t take = std::clamp<int64_t>(part.rows() - row, 0, count);
       if (take > 0)
-        part.read(row, take, rowBytes, out);
-      out += take * rowBytes;
+        part.readAs(wanted, row, take, cols, out);
+      out += take * formatBytes(wanted, cols);
       count -= take;
       row = std::max<int64_t>(row - part.rows(), 0);
     }
@@ -158,6 +178,12 @@ void parallelFor(int64_t count, Work work) {
     thread.join();
 }
 
+// Makes -exp(e) of every element e: in double, so that the result is the nearest f32 but for rare ties.
+void negateExponentials(llvm::MutableArrayRef<float> values) {
+  for (float &value : values)
+    value = static_cast<float>(-std::exp(static_cast<double>(value)));
+}
+
 llvm::Error Packer::packMatrix(exec::WeightOp op, ir::WeightType type) {
   Format format = type.getFormat();
   int64_t parts = op.getInterleaved() ? 2 : 1;
@@ -173,7 +199,9 @@ llvm::Error Packer::packMatrix(exec::WeightOp op, ir::WeightType type) {
       int64_t row = (first + i) * kPackRows, take = std::min(kPackRows, rows - row);
       std::vector<uint8_t> raw(take * rowBytes * parts);
       for (int64_t part = 0; part < parts; ++part) // the second part's rows follow all of the first's
-        source.read(part * rows + row, take, rowBytes, raw.data() + part * take * rowBytes);
+        source.readAs(format, part * rows + row, take, cols, raw.data() + part * take * rowBytes);
+      if (op.getNegatedExp())
+        negateExponentials(llvm::MutableArrayRef(reinterpret_cast<float *>(raw.data()), raw.size() / sizeof(float)));
       uint8_t *to = out.data() + i * panelBytes;
       if (parts == 1)
         packPanels(format, raw.data(), rowBytes, take, cols, to);
@@ -186,24 +214,16 @@ llvm::Error Packer::packMatrix(exec::WeightOp op, ir::WeightType type) {
   return llvm::Error::success();
 }
 
-// Returns the elements of a vector in f32.
-std::vector<float> readFloats(const SourceRows &source) {
-  int64_t bytes = formatInfo(source.format()).blockBytes;
-  std::vector<uint8_t> raw(source.rows() * bytes);
-  source.read(0, source.rows(), bytes, raw.data());
-  std::vector<float> values(source.rows());
-  dequantize(source.format(), raw.data(), values.data(), source.rows());
-  return values;
-}
-
 llvm::Error Packer::packVector(exec::WeightOp op) {
   JoinedRows source(checkpoint, op.getSources());
   float offset = static_cast<float>(op.getOffset().convertToDouble());
   std::vector<std::vector<float>> parts;
   for (const SourceRows &rows : source.sources()) {
-    parts.push_back(readFloats(rows));
+    parts.push_back(rows.floats());
     for (float &value : parts.back())
       value += offset;
+    if (op.getNegatedExp())
+      negateExponentials(parts.back());
   }
   std::vector<float> out(op.getBytes() / sizeof(float));
   if (op.getInterleaved()) {

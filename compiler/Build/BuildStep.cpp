@@ -1,8 +1,9 @@
 // Builds the unfused step of a decoder, block by block:
 //
 //   x = embed(tokens) [+ positions] [norm]
-//   per layer:  a = attention(norm(x)); m = mlp(norm(x + a)); x = x + a + m      (serial)
-//               a = attention(norm(x)); m = mlp(norm(x)); x = x + a + m          (parallel)
+//   per layer:  a = mixer(norm(x)); m = mlp(norm(x + a)); x = x + a + m      (serial)
+//               a = mixer(norm(x)); m = mlp(norm(x)); x = x + a + m          (parallel)
+//               mixer: attention, a recurrent one (RecurrentMixers.cpp), or the sum of several
 //               attention: q, k, v = linear(n); norms and rotation of q, k; append k, v; linear(attend(q))
 //   logits = linear(norm(last row of x)); token = argmax(logits)
 //
@@ -12,89 +13,42 @@
 
 #include "compiler/Build/AlibiSlopes.h"
 #include "compiler/Build/RopeFrequencies.h"
+#include "compiler/Build/StepBuilder.h"
 #include "compiler/Support/Error.h"
-#include "dialects/Mcc/IR/MccOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
-
-#include <map>
 
 using namespace mlir;
 
 namespace mcc {
-namespace {
 
 using namespace ir;
-
-class StepBuilder {
-public:
-  StepBuilder(MLIRContext &mlirContext, const ModelSpec &spec, const Checkpoint &checkpoint, int64_t context)
-      : spec(spec), checkpoint(checkpoint), context(context), builder(&mlirContext) {}
-
-  OwningOpRef<ModuleOp> build();
-
-private:
-  Value buildInput();
-  Value buildLayer(Value x, int64_t layer);
-  Value buildAttention(Value n, const BlockSpec &block, int64_t layer);
-  Value attend(Value q, Value k, Value v, const AttentionSpec &attention, int64_t layer);
-  Value buildMlp(Value n, const BlockSpec &block, int64_t layer);
-  Value buildHead(Value x);
-
-  Value norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer);
-  Value headNorm(Value x, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads);
-  Value projection(Value n, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads);
-  Value linear(Value x, const std::string &role, int64_t layer, int64_t rows, bool bias);
-  Value add(Value x, Value y) { return AddOp::create(builder, location, x.getType(), x, y, DeviceAttr()); }
-  Value scale(Value x, double factor);
-  Value xielu(Value x, int64_t layer);
-  Value matrix(const std::string &tensor, int64_t rows, int64_t cols) {
-    return weight({builder.getStringAttr(tensor)}, WeightType::get(builder.getContext(), {rows, cols}, checkpoint.find(tensor)->format), 0);
-  }
-  Value vector(const std::string &tensor, int64_t size, double offset = 0) {
-    return weight({builder.getStringAttr(tensor)}, WeightType::get(builder.getContext(), {size}, Format::F32), offset);
-  }
-  // Returns a linear's weight or bias, which may be some rows of a stored tensor.
-  Value roleWeight(const std::string &role, int64_t layer, ArrayRef<int64_t> shape);
-  Value weight(ArrayRef<Attribute> sources, WeightType type, double offset);
-  Value rotary(const RopeSpec &rope);
-  // Names the place of the ops built next: "layers.3.attention.q".
-  void at(int64_t layer, const std::string &part);
-  RankedTensorType type(int64_t features) { return activationsType(builder.getContext(), features); }
-
-  const ModelSpec &spec;
-  const Checkpoint &checkpoint;
-  const int64_t context;
-  OpBuilder builder;
-  Location location = builder.getUnknownLoc();
-  Value tokens;
-  std::vector<std::pair<RopeSpec, Value>> rotaries; // one per distinct rope, made at the start
-  llvm::DenseMap<Attribute, Value> weights;         // a tensor used twice is one op
-};
 
 void StepBuilder::at(int64_t layer, const std::string &part) {
   std::string name = layer < 0 ? part : "layers." + std::to_string(layer) + "." + part;
   location = NameLoc::get(builder.getStringAttr(name));
 }
 
-Value StepBuilder::weight(ArrayRef<Attribute> sources, WeightType type, double offset) {
+Value StepBuilder::weight(ArrayRef<Attribute> sources, WeightType type, double offset, bool negatedExp) {
   ArrayAttr list = builder.getArrayAttr(sources);
-  Value &value = weights[builder.getArrayAttr({list, TypeAttr::get(type)})];
+  Value &value = weights[builder.getArrayAttr({list, TypeAttr::get(type), builder.getBoolAttr(negatedExp)})];
   if (!value)
-    value = WeightOp::create(builder, location, type, list, false, APFloat(offset), DeviceAttr());
+    value = WeightOp::create(builder, location, type, list, false, APFloat(offset), negatedExp, DeviceAttr());
   return value;
+}
+
+Attribute StepBuilder::sourceOf(const WeightSource &source, int64_t rows) {
+  StringAttr tensor = builder.getStringAttr(source.tensor);
+  if (source.whole && !source.transposed && source.slab < 0)
+    return tensor;
+  return SourceAttr::get(builder.getContext(), tensor, source.first, source.whole ? rows : source.rows, source.stride,
+                         source.whole ? 1 : source.groups, source.transposed, source.slab);
 }
 
 Value StepBuilder::roleWeight(const std::string &role, int64_t layer, ArrayRef<int64_t> shape) {
   WeightSource source = weightSource(spec, role, layer);
   Format format = shape.size() == 1 ? Format::F32 : checkpoint.find(source.tensor)->format;
-  StringAttr tensor = builder.getStringAttr(source.tensor);
-  Attribute attribute = tensor;
-  if (!source.whole || source.transposed || source.slab >= 0)
-    attribute = SourceAttr::get(builder.getContext(), tensor, source.first, source.whole ? shape[0] : source.rows, source.stride,
-                                source.whole ? 1 : source.groups, source.transposed, source.slab);
-  return weight({attribute}, WeightType::get(builder.getContext(), shape, format), 0);
+  return weight({sourceOf(source, shape[0])}, WeightType::get(builder.getContext(), shape, format), 0);
 }
 
 Value StepBuilder::norm(Value x, const NormSpec &norm, const std::string &role, int64_t layer) {
@@ -162,6 +116,14 @@ Value StepBuilder::rotary(const RopeSpec &rope) {
   return value;
 }
 
+Value StepBuilder::slice(Value x, int64_t column, int64_t size) {
+  return SliceOp::create(builder, location, type(size), x, column, DeviceAttr());
+}
+
+Value StepBuilder::gate(Activation activation, Value gate, Value x) {
+  return GateOp::create(builder, location, x.getType(), static_cast<ActivationKind>(activation), gate, x, DeviceAttr());
+}
+
 // One of q, k, v: projected and clamped.
 Value StepBuilder::projection(Value n, const AttentionSpec &attention, const std::string &role, int64_t layer, int64_t heads) {
   at(layer, "attention." + role);
@@ -189,6 +151,8 @@ Value StepBuilder::attend(Value q, Value k, Value v, const AttentionSpec &attent
 
 Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer) {
   const AttentionSpec &attention = block.attention;
+  at(layer, "attention");
+  n = scale(n, attention.inputScale);
   Value q = projection(n, attention, "q", layer, attention.heads);
   Value k = projection(n, attention, "k", layer, attention.kvHeads);
   Value v = projection(n, attention, "v", layer, attention.kvHeads);
@@ -208,10 +172,31 @@ Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer
   if (attention.qkNorm && attention.qkNormAfterRope)
     normalise();
   Value y = attend(q, k, v, attention, layer);
+  if (attention.outputGate) {
+    at(layer, "attention.gate");
+    y = gate(Activation::Sigmoid, linear(n, "q_gate", layer, attention.heads * attention.headDim, attention.qkvBias), y);
+  }
   if (attention.innerNorm)
     y = norm(y, *attention.innerNorm, "attention_inner_norm", layer);
   at(layer, "attention.o");
-  y = linear(y, "o", layer, spec.hidden, attention.outBias);
+  return scale(linear(y, "o", layer, spec.hidden, attention.outBias), attention.outputScale);
+}
+
+Value StepBuilder::buildMixers(Value n, const BlockSpec &block, int64_t layer) {
+  SmallVector<Value> results;
+  if (block.attention.heads != 0)
+    results.push_back(buildAttention(n, block, layer));
+  if (block.mamba)
+    results.push_back(buildMamba(n, *block.mamba, layer));
+  if (block.mamba2)
+    results.push_back(buildMamba2(n, *block.mamba2, layer));
+  if (block.shortConv)
+    results.push_back(buildShortConv(n, *block.shortConv, layer));
+  if (block.deltaNet)
+    results.push_back(buildDeltaNet(n, *block.deltaNet, layer));
+  Value y = results.front();
+  for (Value other : ArrayRef(results).drop_front())
+    y = add(y, other);
   if (block.attentionPostNorm)
     y = norm(y, *block.attentionPostNorm, "attention_post_norm", layer);
   return scale(y, block.residualScale);
@@ -219,23 +204,23 @@ Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer
 
 Value StepBuilder::buildMlp(Value n, const BlockSpec &block, int64_t layer) {
   const MlpSpec &mlp = block.mlp;
-  ActivationKind activation = static_cast<ActivationKind>(mlp.activation);
   Value inner;
   if (mlp.gated) {
     at(layer, "mlp.gate");
-    Value gate = linear(n, "gate", layer, mlp.width, mlp.bias);
+    Value gated = scale(linear(n, "gate", layer, mlp.width, mlp.bias), mlp.gateScale);
     at(layer, "mlp.up");
-    Value up = linear(n, "up", layer, mlp.width, mlp.bias);
-    inner = GateOp::create(builder, location, gate.getType(), activation, gate, up, DeviceAttr());
+    inner = gate(mlp.activation, gated, linear(n, "up", layer, mlp.width, mlp.bias));
   } else {
     at(layer, "mlp.up");
     Value up = linear(n, "up", layer, mlp.width, mlp.bias);
-    inner = mlp.activation == Activation::Xielu ? xielu(up, layer) : ActivateOp::create(builder, location, up.getType(), activation, up, DeviceAttr()).getResult();
+    inner = mlp.activation == Activation::Xielu
+                ? xielu(up, layer)
+                : ActivateOp::create(builder, location, up.getType(), static_cast<ActivationKind>(mlp.activation), up, DeviceAttr()).getResult();
   }
   if (mlp.innerNorm)
     inner = norm(inner, *mlp.innerNorm, "mlp_inner_norm", layer);
   at(layer, "mlp.down");
-  Value y = linear(inner, "down", layer, spec.hidden, mlp.bias);
+  Value y = scale(linear(inner, "down", layer, spec.hidden, mlp.bias), mlp.outputScale);
   if (block.mlpPostNorm)
     y = norm(y, *block.mlpPostNorm, "mlp_post_norm", layer);
   return scale(y, block.residualScale);
@@ -245,9 +230,11 @@ Value StepBuilder::buildLayer(Value x, int64_t layer) {
   const BlockSpec &block = spec.block(layer);
   at(layer, "attention.norm");
   Value n = norm(x, block.attentionNorm, "attention_norm", layer);
-  Value attended = buildAttention(n, block, layer);
+  Value mixed = buildMixers(n, block, layer);
+  if (block.mlp.width == 0)
+    return add(x, mixed);
   if (block.residual == Residual::Serial) {
-    x = add(x, attended);
+    x = add(x, mixed);
     at(layer, "mlp.norm");
     Value fed = buildMlp(norm(x, block.mlpNorm, "mlp_norm", layer), block, layer);
     return add(x, fed);
@@ -256,7 +243,7 @@ Value StepBuilder::buildLayer(Value x, int64_t layer) {
   if (block.residual == Residual::Parallel)
     n = norm(x, block.mlpNorm, "mlp_norm", layer);
   Value fed = buildMlp(n, block, layer);
-  return add(add(x, attended), fed);
+  return add(add(x, mixed), fed);
 }
 
 Value StepBuilder::buildInput() {
@@ -294,6 +281,7 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   auto logitsType = RankedTensorType::get({1, spec.vocabulary}, builder.getF32Type());
   builder.setInsertionPointToEnd(module->getBody());
   auto step = func::FuncOp::create(builder, location, "step", builder.getFunctionType({tokensType}, {tokenType, logitsType}));
+  step->setAttr(contextAttrName, builder.getI64IntegerAttr(context));
   Block *entry = step.addEntryBlock();
   tokens = entry->getArgument(0);
   builder.setInsertionPointToStart(entry);
@@ -305,8 +293,6 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   func::ReturnOp::create(builder, location, ValueRange{token, logits});
   return module;
 }
-
-} // namespace
 
 llvm::Expected<OwningOpRef<ModuleOp>> buildStep(MLIRContext &mlirContext, const ModelSpec &spec, const Checkpoint &checkpoint, int64_t context) {
   return StepBuilder(mlirContext, spec, checkpoint, context).build();

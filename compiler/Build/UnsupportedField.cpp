@@ -22,11 +22,9 @@ std::optional<std::string> unsupportedRope(const std::string &prefix, const Rope
 }
 
 std::optional<std::string> unsupportedAttention(const std::string &prefix, const AttentionSpec &attention) {
-  auto field = firstPresent(prefix, {{attention.heads == 0, "heads"},
-                                     {attention.outputGate, "output_gate"},
-                                     {attention.inputScale != 1, "input_scale"},
-                                     {attention.outputScale != 1, "output_scale"},
-                                     {attention.latent.has_value(), "latent"}});
+  if (attention.heads == 0) // another mixer stands for it
+    return std::nullopt;
+  auto field = firstPresent(prefix, {{attention.latent.has_value(), "latent"}});
   if (!field && attention.rope)
     field = unsupportedRope(prefix, *attention.rope);
   return field;
@@ -34,20 +32,11 @@ std::optional<std::string> unsupportedAttention(const std::string &prefix, const
 
 std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSpec &mlp) {
   bool known = mlp.activation <= Activation::GeluQuick || (mlp.activation == Activation::Xielu && !mlp.gated);
-  return firstPresent(prefix, {{mlp.width == 0, "width"},
-                               {!known, "activation"},
-                               {mlp.clamp != 0, "clamp"},
-                               {mlp.upOffset != 0, "up_offset"},
-                               {mlp.gateScale != 1, "gate_scale"},
-                               {mlp.outputScale != 1, "output_scale"}});
+  return firstPresent(prefix, {{!known, "activation"}, {mlp.clamp != 0, "clamp"}, {mlp.upOffset != 0, "up_offset"}});
 }
 
 std::optional<std::string> unsupportedBlock(const std::string &prefix, const BlockSpec &block) {
-  auto field = firstPresent(prefix, {{block.mamba.has_value(), "mamba"},
-                                     {block.mamba2.has_value(), "mamba2"},
-                                     {block.shortConv.has_value(), "short_conv"},
-                                     {block.deltaNet.has_value(), "delta_net"},
-                                     {block.moe.has_value(), "moe"},
+  auto field = firstPresent(prefix, {{block.moe.has_value(), "moe"},
                                      {block.normAfterResidual, "norm_after_residual"},
                                      {block.residualFromNorm, "residual_from_norm"}});
   if (!field)

@@ -60,6 +60,32 @@ static void sliceGateUp(WeightSource &source, const MlpSpec &mlp, bool up) {
   source.groups = mlp.width;
 }
 
+/// Narrows `source` to the rows of `part` among the parts of [first part, second, ...] that every one of `groups` heads has in turn.
+static void slicePart(WeightSource &source, int64_t groups, const std::vector<int64_t> &parts, size_t part) {
+  source.whole = false;
+  source.groups = groups;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    source.stride += parts[i];
+    source.first += i < part ? parts[i] : 0;
+  }
+  source.rows = parts[part];
+}
+
+/// Narrows `source` to a part of a delta net's two projections, which hold for every key head its query, its key, and the values
+/// and gates of its value heads; and the betas and decays of its value heads. Returns the stored role, or nothing.
+static const char *sliceDelta(WeightSource &source, const DeltaNetSpec &delta, const std::string &role) {
+  int64_t shared = delta.valueHeads / delta.keyHeads, values = shared * delta.valueDim;
+  size_t part = 0;
+  for (const char *name : {"delta_q", "delta_k", "delta_v", "delta_z", "delta_b", "delta_a"}) {
+    if (role == name && part < 4)
+      return slicePart(source, delta.keyHeads, {delta.keyDim, delta.keyDim, values, values}, part), "delta_in_qkvz";
+    if (role == name)
+      return slicePart(source, delta.keyHeads, {shared, shared}, part - 4), "delta_in_ba";
+    ++part;
+  }
+  return nullptr;
+}
+
 /// The parts of a role's name: "expert_gate.bias" is the expert's "gate", and a bias.
 struct RoleParts {
   std::string stem, prefix;
@@ -89,15 +115,21 @@ WeightSource weightSource(const ModelSpec &spec, const std::string &role, int64_
   const MlpSpec &mlp = isExpert ? block.moe->expert : parts.prefix == "shared_" ? block.moe->shared : block.mlp;
   WeightSource source;
   std::string stored = parts.stem;
+  bool isGatedQuery = block.attention.outputGate && (parts.stem == "q" || parts.stem == "q_gate");
   bool isQkv = parts.stem == "q" || parts.stem == "k" || parts.stem == "v";
   bool isGateUp = parts.stem == "gate" || parts.stem == "up";
-  if (isQkv && block.attention.qkvLayout != QkvLayout::Separate) {
+  if (isGatedQuery) { // every head's query, then its gate
+    stored = "q";
+    slicePart(source, block.attention.heads, {block.attention.headDim, block.attention.headDim}, parts.stem == "q" ? 0 : 1);
+  } else if (isQkv && block.attention.qkvLayout != QkvLayout::Separate) {
     stored = "qkv";
     sliceQkv(source, block.attention, parts.stem[0]);
   } else if (isGateUp && mlp.gated && mlp.gateUpLayout != GateUpLayout::Separate) {
     stored = "gate_up";
     sliceGateUp(source, mlp, parts.stem == "up");
   }
+  if (const char *joined = block.deltaNet ? sliceDelta(source, *block.deltaNet, parts.stem) : nullptr)
+    stored = joined;
   bool stacked = isExpert && block.moe->storage != MoeSpec::Storage::Separate;
   if (stacked)
     source.slab = index;

@@ -284,7 +284,8 @@ struct WeightSource {
 };
 
 /// Returns where the weight (or bias, `ROLE.bias`) of a linear role lies: q, k, v, o, gate, up, down and the experts'
-/// and shared expert's. `index` is the expert's number.
+/// and shared expert's; q_gate, the gates beside the queries of an `outputGate`; and the parts delta_q, delta_k, delta_v,
+/// delta_z, delta_b, delta_a of a delta net's projections. `index` is the expert's number.
 WeightSource weightSource(const ModelSpec &spec, const std::string &role, int64_t layer, int64_t index = -1);
 
 /// A field of a spec that contradicts another, or is out of range.

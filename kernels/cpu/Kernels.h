@@ -64,6 +64,23 @@ void mcc_cpu_attention(const MccStep *step, int64_t tokens, const float *q, cons
                        const float *slopes, const float *sinks, float *y, int64_t heads, int64_t kvHeads,
                        int64_t headDim, int64_t qStride, int64_t yStride, int64_t window, int64_t chunk,
                        int64_t alibiRounded, int64_t context, float scale, float softcap);
+void mcc_cpu_conv(const MccStep *step, int64_t tokens, const float *x, const float *weight, const float *bias,
+                  float *state, float *y, int64_t channels, int64_t taps, int64_t xStride, int64_t yStride,
+                  int64_t activation);
+void mcc_cpu_selective_scan(const MccStep *step, int64_t tokens, const float *x, const float *dt, const float *b,
+                            const float *c, const float *a, const float *skip, float *state, float *y,
+                            int64_t channels, int64_t depth, int64_t xStride, int64_t dtStride, int64_t bStride,
+                            int64_t cStride, int64_t yStride);
+void mcc_cpu_state_scan(const MccStep *step, int64_t tokens, const float *x, const float *dt, const float *b,
+                        const float *c, const float *a, const float *dtBias, const float *skip, float *state, float *y,
+                        int64_t heads, int64_t headDim, int64_t groups, int64_t depth, int64_t xStride,
+                        int64_t dtStride, int64_t bStride, int64_t cStride, int64_t yStride, float timeMin,
+                        float timeMax);
+void mcc_cpu_delta_scan(const MccStep *step, int64_t tokens, const float *q, const float *k, const float *v,
+                        const float *beta, const float *decay, const float *a, const float *dtBias, float *state,
+                        float *y, int64_t keyHeads, int64_t valueHeads, int64_t keyDim, int64_t valueDim,
+                        int64_t qStride, int64_t kStride, int64_t vStride, int64_t betaStride, int64_t decayStride,
+                        int64_t yStride);
 void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
                       int64_t yStride, int64_t activation);
 void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,

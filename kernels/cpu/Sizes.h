@@ -47,6 +47,9 @@ constexpr int64_t normedBytes(int64_t chunk, int64_t cols) { return chunk > kPri
 /// Bytes of `cos_sin` for `chunk` tokens.
 constexpr int64_t cosSinBytes(int64_t chunk, int64_t pairs) { return chunk * 2 * pairs * 4; }
 
+/// Bytes of a recurrent state: `rows` rows of `lanes` f32, each padded to whole vectors (KernelTable.def, `state`).
+constexpr int64_t stateBytes(int64_t rows, int64_t lanes) { return rows * roundUp(lanes, kPanelRows) * 4; }
+
 /// Floats of scratch in which a thread normalises its own rows.
 constexpr int64_t privateNormFloats(int64_t chunk, int64_t cols) {
   return (chunk < kPrivateNormTokens ? chunk : kPrivateNormTokens) * rowStride(cols);

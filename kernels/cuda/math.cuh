@@ -18,7 +18,7 @@ constexpr uint32_t kRowBarrier = 1;
 __device__ __forceinline__ float logistic_gate(float x, float slope) { return x / __fadd_rn(1.0f, expf(-slope)); }
 
 /// ln(1 + e^x).
-__device__ __forceinline__ float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
+__device__ __forceinline__ float softplus(float x) { return __fadd_rn(fmaxf(x, 0.0f), log1pf(expf(-fabsf(x)))); }
 
 /// xIELU with parameters [4] as checkpoints hold them (KernelTable.def, `xielu`).
 __device__ __forceinline__ float xielu(float x, const float *parameters) {
@@ -44,6 +44,8 @@ __device__ __forceinline__ float activate(float x, int64_t activation) {
     return x < 0.0f ? 0.0f : x;
   case Activation::Relu2:
     return x < 0.0f ? 0.0f : x * x;
+  case Activation::Sigmoid:
+    return logistic_gate(1.0f, x);
   case Activation::None:
   case Activation::Xielu:
     break;

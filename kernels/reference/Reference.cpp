@@ -21,6 +21,8 @@ double activate(double x, Activation activation) {
     return x < 0 ? 0 : x;
   case Activation::Relu2:
     return x < 0 ? 0 : x * x;
+  case Activation::Sigmoid:
+    return 1 / (1 + std::exp(-x));
   case Activation::None:
   case Activation::Xielu: // takes weights; not an epilogue
     break;

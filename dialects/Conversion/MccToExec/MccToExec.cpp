@@ -10,7 +10,10 @@
 #include "kernels/pack/Pack.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
 
 using namespace mlir;
 
@@ -31,6 +34,15 @@ struct Place {
 
 float number(const APFloat &value) { return static_cast<float>(value.convertToDouble()); }
 
+// Returns the positions that a step is made for, or 0 where it does not say.
+int64_t contextOf(func::FuncOp step) {
+  if (auto context = step->getAttrOfType<IntegerAttr>(ir::contextAttrName))
+    return context.getInt();
+  int64_t context = 0;
+  step.walk([&](ir::CacheOp cache) { context = std::max(context, cache.getType().getPositions()); });
+  return context;
+}
+
 class Lowering {
 public:
   Lowering(func::FuncOp step, int64_t chunk, int64_t threads) : step(step), chunk(chunk), threads(threads), builder(step) {}
@@ -41,11 +53,16 @@ private:
   LogicalResult lower(Operation *op);
   void lowerWeight(ir::WeightOp op);
   void lowerCache(ir::CacheOp op);
+  void lowerState(ir::StateOp op);
   void lowerEmbed(ir::EmbedOp op);
   void lowerRotary(ir::RotaryOp op);
   void lowerNorm(ir::NormOp op);
   void lowerLinear(ir::LinearOp op);
   void lowerAttention(ir::AttentionOp op);
+  void lowerConv(ir::ConvOp op);
+  void lowerSelectiveScan(ir::SelectiveScanOp op);
+  void lowerStateScan(ir::StateScanOp op);
+  void lowerDeltaScan(ir::DeltaScanOp op);
   void lowerActivate(ir::ActivateOp op);
   void lowerGate(ir::GateOp op);
   void lowerAdd(ir::AddOp op);
@@ -118,7 +135,7 @@ void Lowering::lowerWeight(ir::WeightOp op) {
     bytes = op.getInterleaved() ? packedGatedBytes(weight.getFormat(), rows / 2, weight.getShape()[1])
                                 : packedBytes(weight.getFormat(), rows, weight.getShape()[1]);
   Value address = exec::WeightOp::create(builder, location, type(Space::Weights), op.getSourcesAttr(), op.getInterleavedAttr(), op.getOffsetAttr(),
-                                         TypeAttr::get(weight), builder.getI64IntegerAttr(bytes), IntegerAttr());
+                                         op.getNegatedExpAttr(), TypeAttr::get(weight), builder.getI64IntegerAttr(bytes), IntegerAttr());
   places[op.getResult()] = {address, 0};
 }
 
@@ -131,6 +148,12 @@ void Lowering::lowerCache(ir::CacheOp op) {
   int64_t bytes = keys ? cpu::keyCacheBytes(cache.getHeads(), cache.getHeadDim(), cache.getPositions())
                        : cpu::valueCacheBytes(cache.getHeads(), cache.getHeadDim(), cache.getPositions());
   places[op.getResult()] = {exec::CacheOp::create(builder, location, type(Space::Cache), op.getCacheNameAttr(), builder.getI64IntegerAttr(bytes), IntegerAttr()), 0};
+}
+
+void Lowering::lowerState(ir::StateOp op) {
+  ArrayRef<int64_t> shape = op.getType().getShape();
+  int64_t bytes = cpu::stateBytes(llvm::product_of(shape.drop_back()), shape.back());
+  places[op.getResult()] = {exec::CacheOp::create(builder, location, type(Space::Cache), op.getStateNameAttr(), builder.getI64IntegerAttr(bytes), IntegerAttr()), 0};
 }
 
 void Lowering::lowerEmbed(ir::EmbedOp op) {
@@ -186,6 +209,45 @@ void Lowering::lowerAttention(ir::AttentionOp op) {
          {static_cast<int64_t>(op.getHeads()), keys.getHeads(), keys.getHeadDim(), stride(op.getQuery()), y.stride, static_cast<int64_t>(op.getWindow()),
           static_cast<int64_t>(op.getChunk()), op.getRoundedSlopes() ? 1 : 0, keys.getPositions()},
          {number(op.getScale()), number(op.getSoftcap())});
+}
+
+void Lowering::lowerConv(ir::ConvOp op) {
+  Place y = home(op.getResult());
+  launch(op, "conv", std::nullopt, {pointer(op.getInput()), pointer(op.getWeight()), pointer(op.getBias()), pointer(op.getState()), y.pointer},
+         {ir::features(op.getType()), op.getWeight().getType().getShape()[1], stride(op.getInput()), y.stride, static_cast<int64_t>(op.getActivation())}, {});
+}
+
+void Lowering::lowerSelectiveScan(ir::SelectiveScanOp op) {
+  Place y = home(op.getResult());
+  launch(op, "selective_scan", std::nullopt,
+         {pointer(op.getInput()), pointer(op.getTime()), pointer(op.getB()), pointer(op.getC()), pointer(op.getRates()), pointer(op.getSkip()),
+          pointer(op.getState()), y.pointer},
+         {ir::features(op.getType()), op.getState().getType().getShape()[0], stride(op.getInput()), stride(op.getTime()), stride(op.getB()), stride(op.getC()),
+          y.stride},
+         {});
+}
+
+void Lowering::lowerStateScan(ir::StateScanOp op) {
+  ArrayRef<int64_t> state = op.getState().getType().getShape();
+  float timeMax = op.getTimeMax() ? number(*op.getTimeMax()) : std::numeric_limits<float>::max();
+  Place y = home(op.getResult());
+  launch(op, "state_scan", std::nullopt,
+         {pointer(op.getInput()), pointer(op.getTime()), pointer(op.getB()), pointer(op.getC()), pointer(op.getRates()), pointer(op.getTimeBias()),
+          pointer(op.getSkip()), pointer(op.getState()), y.pointer},
+         {state[0], state[2], static_cast<int64_t>(op.getGroups()), state[1], stride(op.getInput()), stride(op.getTime()), stride(op.getB()),
+          stride(op.getC()), y.stride},
+         {number(op.getTimeMin()), timeMax});
+}
+
+void Lowering::lowerDeltaScan(ir::DeltaScanOp op) {
+  ArrayRef<int64_t> state = op.getState().getType().getShape();
+  Place y = home(op.getResult());
+  launch(op, "delta_scan", std::nullopt,
+         {pointer(op.getQuery()), pointer(op.getKey()), pointer(op.getValue()), pointer(op.getBeta()), pointer(op.getDecay()), pointer(op.getRates()),
+          pointer(op.getDecayBias()), pointer(op.getState()), y.pointer},
+         {static_cast<int64_t>(op.getKeyHeads()), state[0], state[1], state[2], stride(op.getQuery()), stride(op.getKey()), stride(op.getValue()),
+          stride(op.getBeta()), stride(op.getDecay()), y.stride},
+         {});
 }
 
 void Lowering::lowerActivate(ir::ActivateOp op) {
@@ -271,11 +333,16 @@ LogicalResult Lowering::lower(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](ir::WeightOp o) { return lowerWeight(o), success(); })
       .Case([&](ir::CacheOp o) { return lowerCache(o), success(); })
+      .Case([&](ir::StateOp o) { return lowerState(o), success(); })
       .Case([&](ir::EmbedOp o) { return lowerEmbed(o), success(); })
       .Case([&](ir::RotaryOp o) { return lowerRotary(o), success(); })
       .Case([&](ir::NormOp o) { return lowerNorm(o), success(); })
       .Case([&](ir::LinearOp o) { return lowerLinear(o), success(); })
       .Case([&](ir::AttentionOp o) { return lowerAttention(o), success(); })
+      .Case([&](ir::ConvOp o) { return lowerConv(o), success(); })
+      .Case([&](ir::SelectiveScanOp o) { return lowerSelectiveScan(o), success(); })
+      .Case([&](ir::StateScanOp o) { return lowerStateScan(o), success(); })
+      .Case([&](ir::DeltaScanOp o) { return lowerDeltaScan(o), success(); })
       .Case([&](ir::ActivateOp o) { return lowerActivate(o), success(); })
       .Case([&](ir::GateOp o) { return lowerGate(o), success(); })
       .Case([&](ir::AddOp o) { return lowerAdd(o), success(); })
@@ -297,8 +364,9 @@ LogicalResult Lowering::run() {
   auto logits = dyn_cast<func::ReturnOp>(step.front().getTerminator());
   if (!logits || logits.getNumOperands() != 2 || !ir::isTokens(logits.getOperand(0).getType()) || !ir::isActivations(logits.getOperand(1).getType()))
     return step.emitOpError("is no step; it must return the greedy token and the logits");
-  int64_t context = 0;
-  step.walk([&](ir::CacheOp cache) { context = std::max(context, cache.getType().getPositions()); });
+  int64_t context = contextOf(step);
+  if (context == 0)
+    return step.emitOpError() << "has no cache that says its context; give it the attribute '" << ir::contextAttrName << "'";
   auto program = exec::ProgramOp::create(builder, step.getLoc(), step.getSymName(), context, chunk, ir::features(logits.getOperand(1).getType()), IntegerAttr(),
                                          IntegerAttr(), IntegerAttr(), IntegerAttr());
   builder.setInsertionPointToStart(&program.getBody().emplaceBlock());

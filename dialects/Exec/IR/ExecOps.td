@@ -43,15 +43,16 @@ class Exec_MemoryOp<string mnemonic, dag args> : Exec_Op<mnemonic, [Pure]> {
   let results = (outs Exec_PointerType:$result);
 }
 
-def Exec_WeightOp : Exec_MemoryOp<"weight", (ins ArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset, TypeAttr:$weight)> {
+def Exec_WeightOp : Exec_MemoryOp<"weight", (ins ArrayAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset, UnitAttr:$negatedExp, TypeAttr:$weight)> {
   let summary = "packed weights: tensors of the checkpoint joined by rows, in kernel order (kernels/pack)";
   let description = [{
-    A matrix is packed in panels of 16 rows, `interleaved` alternates panels of two sources, a vector is plain f32.
+    A matrix is packed in panels of 16 rows, `interleaved` alternates panels of two sources, a vector is plain f32; `offset` and `negated_exp`
+    as in mcc.weight.
     ```mlir
     %w = exec.weight ["a.weight"] !mcc.weight<64x64xbf16> bytes 8192 at 0 : !exec.pointer<weights>
     ```
   }];
-  let assemblyFormat = "$sources $weight (`interleaved` $interleaved^)? (`offset` $offset^)? `bytes` $bytes (`at` $address^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$sources $weight (`interleaved` $interleaved^)? (`offset` $offset^)? (`negated_exp` $negatedExp^)? `bytes` $bytes (`at` $address^)? attr-dict `:` type($result)";
 }
 
 def Exec_ConstantOp : Exec_MemoryOp<"constant", (ins DenseF32ArrayAttr:$values)> {
@@ -60,7 +61,7 @@ def Exec_ConstantOp : Exec_MemoryOp<"constant", (ins DenseF32ArrayAttr:$values)>
 }
 
 def Exec_CacheOp : Exec_MemoryOp<"cache", (ins StrAttr:$cacheName)> {
-  let summary = "state of one sequence, zero at its start";
+  let summary = "a cache or recurrent state of one sequence, zero at its start";
   let assemblyFormat = "$cacheName `bytes` $bytes (`at` $address^)? attr-dict `:` type($result)";
 }
 

@@ -26,6 +26,7 @@ static_assert(static_cast<int64_t>(ActivationKind::GeluTanh) == static_cast<int6
 static_assert(static_cast<int64_t>(ActivationKind::Relu) == static_cast<int64_t>(Activation::Relu));
 static_assert(static_cast<int64_t>(ActivationKind::Relu2) == static_cast<int64_t>(Activation::Relu2));
 static_assert(static_cast<int64_t>(ActivationKind::GeluQuick) == static_cast<int64_t>(Activation::GeluQuick));
+static_assert(static_cast<int64_t>(ActivationKind::Sigmoid) == static_cast<int64_t>(Activation::Sigmoid));
 
 void MccDialect::initialize() {
   addOperations<
@@ -40,6 +41,15 @@ void MccDialect::initialize() {
 #define GET_TYPEDEF_LIST
 #include "dialects/Mcc/IR/MccTypes.cpp.inc"
       >();
+}
+
+LogicalResult MccDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != contextAttrName)
+    return op->emitOpError() << "has attribute '" << attribute.getName() << "'; the only one of the dialect is '" << contextAttrName << "'";
+  auto positions = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!positions || !positions.getType().isInteger(64) || positions.getInt() < 1)
+    return op->emitOpError() << "has context " << attribute.getValue() << "; a positive i64 is wanted";
+  return success();
 }
 
 bool mcc::ir::isActivations(Type type) {
@@ -104,4 +114,28 @@ Type CacheType::parse(AsmParser &parser) {
 
 void CacheType::print(AsmPrinter &printer) const {
   printer << '<' << getHeads() << 'x' << getPositions() << 'x' << getHeadDim() << '>';
+}
+
+// `8x16x64`: dimensions only.
+Type StateType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false, /*withTrailingX=*/false) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(location); }, parser.getContext(), shape);
+}
+
+void StateType::print(AsmPrinter &printer) const {
+  printer << '<';
+  llvm::interleave(getShape(), printer, "x");
+  printer << '>';
+}
+
+LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape) {
+  if (shape.empty())
+    return emitError() << "state has no dimensions";
+  for (int64_t size : shape)
+    if (size <= 0)
+      return emitError() << "state has a dimension of size " << size;
+  return success();
 }

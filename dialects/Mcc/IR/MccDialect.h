@@ -27,6 +27,8 @@ bool isActivations(mlir::Type type);
 bool isTokens(mlir::Type type);
 /// Returns the features of an activations type.
 inline int64_t features(mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).getDimSize(1); }
+/// The attribute of a step that says how many positions it is made for.
+inline constexpr llvm::StringLiteral contextAttrName = "mcc.context";
 /// Returns tensor<?xNxf32>.
 mlir::RankedTensorType activationsType(mlir::MLIRContext *context, int64_t features);
 

@@ -13,9 +13,11 @@ def Mcc_Dialect : Dialect {
   let description = [{
     One function, the *step*, takes `T` tokens (T dynamic) through the whole model: prefill and decode are
     the same program. Values are tensors `[T, features]` in f32; weights and caches have types of their own.
+    A step says with the attribute `mcc.context` how many positions it is made for; without it, its caches say so.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1; // mcc.context
 }
 
 // Enumerations --------------------------------------------------------------------------------------------------
@@ -29,7 +31,8 @@ def Mcc_Device : I32EnumAttr<"Device", "where an op runs and a weight or cache l
 def Mcc_Activation : I32EnumAttr<"ActivationKind", "an element-wise activation", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Silu", 1, "silu">,
     I32EnumAttrCase<"GeluErf", 2, "gelu_erf">, I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">,
-    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">, I32EnumAttrCase<"GeluQuick", 6, "gelu_quick">]> {
+    I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">, I32EnumAttrCase<"GeluQuick", 6, "gelu_quick">,
+    I32EnumAttrCase<"Sigmoid", 8, "sigmoid">]> {
   let cppNamespace = "::mcc::ir";
 }
 
@@ -83,6 +86,16 @@ def Mcc_CacheType : Mcc_Type<"Cache", "cache"> {
     `!mcc.cache<2x512x32>` holds `[kv_heads, context, head_dim]` f32, written at the step's positions.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$positions, "int64_t":$headDim);
+}
+
+def Mcc_StateType : Mcc_Type<"State", "state"> {
+  let summary = "what a recurrent op keeps of the positions so far";
+  let description = [{
+    `!mcc.state<8x16x64>` holds f32 of that shape, zero at the start of a sequence; the last axis is the one that kernels run in lanes.
+    Its size does not grow with the positions.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape);
+  let genVerifyDecl = 1;
 }
 
 #endif

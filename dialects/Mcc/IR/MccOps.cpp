@@ -36,6 +36,8 @@ LogicalResult WeightOp::verify() {
   if (getInterleaved() && (getSources().size() != 2 || getType().getShape()[0] % 2)) // C2
     return emitOpError() << "interleaves " << getSources().size() << " sources into " << getType().getShape()[0]
                          << " rows; two sources of equal rows are wanted";
+  if (getNegatedExp() && getType().getFormat() != Format::F32) // C3
+    return emitOpError() << "takes exponentials into " << getType() << "; only f32 holds them";
   return success();
 }
 
@@ -110,6 +112,80 @@ LogicalResult AttentionOp::verify() {
   if (getSlopes() && static_cast<int64_t>(getSlopes()->size()) != heads) // C5
     return emitOpError() << "has " << getSlopes()->size() << " slopes; there are " << heads << " heads";
   return verifyVector(*this, "sinks", getSinks(), heads);
+}
+
+// Checks that `weight` is an f32 matrix of `rows` and `cols`.
+static LogicalResult verifyFloatMatrix(Operation *op, StringRef what, WeightType weight, int64_t rows, int64_t cols) {
+  if (weight.getShape() == ArrayRef<int64_t>{rows, cols} && weight.getFormat() == Format::F32)
+    return success();
+  return op->emitOpError() << what << " has type " << weight << "; an f32 matrix of " << rows << " x " << cols << " is wanted";
+}
+
+// Checks that `value` has `wanted` features.
+static LogicalResult verifyFeatures(Operation *op, StringRef what, Value value, int64_t wanted) {
+  if (features(value.getType()) == wanted)
+    return success();
+  return op->emitOpError() << what << " has " << features(value.getType()) << " features; " << wanted << " are wanted";
+}
+
+static InFlightDiagnostic emitStateError(Operation *op, StateType state) { return op->emitOpError() << "state has type " << state << "; "; }
+
+LogicalResult ConvOp::verify() {
+  WeightType weight = getWeight().getType();
+  int64_t size = features(getType()), taps = weight.getShape().back();
+  if (failed(verifyFloatMatrix(*this, "weight", weight, size, taps))) // C1
+    return failure();
+  if (failed(verifyVector(*this, "bias", getBias(), size))) // C2
+    return failure();
+  if (!getState() && taps > 1) // C3
+    return emitOpError() << "has " << taps << " taps and no state; " << taps - 1 << " x " << size << " is wanted";
+  if (getState() && getState().getType().getShape() != ArrayRef<int64_t>{taps - 1, size})
+    return emitStateError(*this, getState().getType()) << taps - 1 << " x " << size << " is wanted";
+  return success();
+}
+
+LogicalResult SelectiveScanOp::verify() {
+  StateType state = getState().getType();
+  int64_t size = features(getType()), depth = state.getShape()[0];
+  if (state.getShape() != ArrayRef<int64_t>{depth, size}) // C1
+    return emitStateError(*this, state) << "depth x " << size << " is wanted";
+  if (failed(verifyFeatures(*this, "in", getB(), depth)) || failed(verifyFeatures(*this, "out", getC(), depth))) // C2
+    return failure();
+  if (failed(verifyFloatMatrix(*this, "rates", getRates().getType(), size, depth))) // C3
+    return failure();
+  return verifyVector(*this, "skip", getSkip(), size);
+}
+
+LogicalResult StateScanOp::verify() {
+  StateType state = getState().getType();
+  int64_t size = features(getType()), heads = state.getShape()[0], groups = getGroups();
+  if (state.getShape().size() != 3 || heads * state.getShape()[2] != size) // C1
+    return emitStateError(*this, state) << "heads x depth x head dim is wanted, for " << size << " features";
+  if (groups <= 0 || heads % groups)
+    return emitOpError() << "has " << groups << " groups; there are " << heads << " heads";
+  int64_t mixed = groups * state.getShape()[1];
+  if (failed(verifyFeatures(*this, "time", getTime(), heads)) || failed(verifyFeatures(*this, "in", getB(), mixed)) || // C2
+      failed(verifyFeatures(*this, "out", getC(), mixed)))
+    return failure();
+  if (failed(verifyVector(*this, "rates", getRates(), heads)) || failed(verifyVector(*this, "time bias", getTimeBias(), heads))) // C3
+    return failure();
+  return verifyVector(*this, "skip", getSkip(), heads);
+}
+
+LogicalResult DeltaScanOp::verify() {
+  StateType state = getState().getType();
+  int64_t size = features(getType()), heads = state.getShape()[0], keyHeads = getKeyHeads();
+  if (state.getShape().size() != 3 || heads * state.getShape()[2] != size) // C1
+    return emitStateError(*this, state) << "value heads x key dim x value dim is wanted, for " << size << " features";
+  if (keyHeads <= 0 || heads % keyHeads)
+    return emitOpError() << "has " << keyHeads << " key heads; there are " << heads << " value heads";
+  int64_t keys = keyHeads * state.getShape()[1];
+  if (failed(verifyFeatures(*this, "query", getQuery(), keys)) || failed(verifyFeatures(*this, "key", getKey(), keys)) || // C2
+      failed(verifyFeatures(*this, "beta", getBeta(), heads)) || failed(verifyFeatures(*this, "decay", getDecay(), heads)))
+    return failure();
+  if (failed(verifyVector(*this, "rates", getRates(), heads))) // C3
+    return failure();
+  return verifyVector(*this, "decay bias", getDecayBias(), heads);
 }
 
 LogicalResult SliceOp::verify() {

@@ -22,25 +22,28 @@ class Mcc_Op<string mnemonic, dag args, list<Trait> traits = []>
 
 // State ---------------------------------------------------------------------------------------------------------
 
-def Mcc_WeightOp : Mcc_Op<"weight", (ins Mcc_SourcesAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset), [Pure]> {
+def Mcc_WeightOp : Mcc_Op<"weight", (ins Mcc_SourcesAttr:$sources, UnitAttr:$interleaved, DefaultValuedAttr<F64Attr, "0.0">:$offset,
+    UnitAttr:$negatedExp), [Pure]> {
   let summary = "a weight of the checkpoint, by tensor name";
   let description = [{
     Several sources are joined by rows, in order; `interleaved` alternates panels of 16 rows of two equal sources
-    (gate and up), as kernels/pack lays them out. `offset` is added to every element (Gemma's norm weights).
+    (gate and up), as kernels/pack lays them out. `offset` is added to every element (Gemma's norm weights);
+    `negated_exp` makes -exp(e) of every element e (the rates of a scan, which checkpoints keep as logarithms). A vector, and a matrix in f32,
+    may come from a tensor of any format and of more dimensions.
 
-    (C1) there is at least one source. (C2) `interleaved` has two sources and rows divisible by two.
+    (C1) there is at least one source. (C2) `interleaved` has two sources and rows divisible by two. (C3) `negated_exp` is in f32.
 
     ```mlir
     %w = mcc.weight ["model.layers.0.self_attn.q_proj.weight"] : !mcc.weight<64x64xf32>
     ```
   }];
   let results = (outs Mcc_WeightType:$result);
-  let assemblyFormat = "$sources (`interleaved` $interleaved^)? (`offset` $offset^)? (`on` $device^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$sources (`interleaved` $interleaved^)? (`offset` $offset^)? (`negated_exp` $negatedExp^)? (`on` $device^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
 def Mcc_CacheOp : Mcc_Op<"cache", (ins StrAttr:$cacheName), [MemoryEffects<[MemAlloc]>]> {
-  let summary = "state that lives as long as a sequence";
+  let summary = "keys or values, which live as long as a sequence";
   let description = [{
     ```mlir
     %k = mcc.cache "layers.0.k" : !mcc.cache<2x512x32>
@@ -48,6 +51,18 @@ def Mcc_CacheOp : Mcc_Op<"cache", (ins StrAttr:$cacheName), [MemoryEffects<[MemA
   }];
   let results = (outs Mcc_CacheType:$result);
   let assemblyFormat = "$cacheName (`on` $device^)? attr-dict `:` type($result)";
+}
+
+def Mcc_StateOp : Mcc_Op<"state", (ins StrAttr:$stateName), [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a recurrent state, which lives as long as a sequence and is zero at its start";
+  let description = [{
+    The op that reads a state also moves it on past the step's tokens, so a state has one user.
+    ```mlir
+    %s = mcc.state "layers.0.conv" : !mcc.state<3x96>
+    ```
+  }];
+  let results = (outs Mcc_StateType:$result);
+  let assemblyFormat = "$stateName (`on` $device^)? attr-dict `:` type($result)";
 }
 
 // Input ---------------------------------------------------------------------------------------------------------
@@ -191,6 +206,86 @@ def Mcc_AttentionOp : Mcc_Op<"attention", (ins Mcc_Activations:$query, Arg<Mcc_C
   let results = (outs Mcc_Activations:$result);
   let assemblyFormat = [{ $query `,` $keys `,` $values `heads` $heads `scale` $scale (`sinks` $sinks^)? (`window` $window^)? (`chunk` $chunk^)? (`softcap` $softcap^)?
     (`slopes` $slopes^)? (`rounded` $roundedSlopes^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+}
+
+// Recurrence ----------------------------------------------------------------------------------------------------
+
+def Mcc_Recurrent : Arg<Mcc_StateType, "", [MemRead, MemWrite]>;
+
+def Mcc_ConvOp : Mcc_Op<"conv", (ins Mcc_Activations:$input, Mcc_WeightType:$weight, Optional<Mcc_WeightType>:$bias,
+    Arg<Optional<Mcc_StateType>, "", [MemRead, MemWrite]>:$state, DefaultValuedAttr<Mcc_Activation, "::mcc::ir::ActivationKind::None">:$activation),
+    [AttrSizedOperandSegments, AllTypesMatch<["input", "result"]>]> {
+  let summary = "y = activation(conv(x) + bias): a causal convolution of every feature by itself";
+  let description = [{
+    `conv(x)[t, c]` is the sum over k of `weight[c, k] x[t - taps + 1 + k, c]`. The state holds the taps - 1 inputs before the step.
+
+    (C1) weight is an f32 matrix [features, taps]. (C2) bias is an f32 vector of features.
+    (C3) state is [taps - 1, features], and absent for one tap.
+    ```mlir
+    %y = mcc.conv %x, %w state %s activation silu : (tensor<?x96xf32>, !mcc.weight<96x4xf32>, !mcc.state<3x96>) -> tensor<?x96xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `,` $weight (`bias` $bias^)? (`state` $state^)? (`activation` $activation^)? (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Mcc_SelectiveScanOp : Mcc_Op<"selective_scan", (ins Mcc_Activations:$input, Mcc_Activations:$time, Mcc_Activations:$b, Mcc_Activations:$c,
+    Mcc_WeightType:$rates, Mcc_WeightType:$skip, Mcc_Recurrent:$state), [AllTypesMatch<["input", "time", "result"]>]> {
+  let summary = "Mamba's selective scan";
+  let description = [{
+    Token by token, for every feature c and row n of the state, with d = softplus(time[t, c]):
+    `h[n, c] = exp(d rates[c, n]) h[n, c] + d b[t, n] x[t, c]`; `y[t, c]` is the sum over n of `c[t, n] h[n, c]`, plus `skip[c] x[t, c]`.
+
+    (C1) state is [depth, features]. (C2) b and c have depth features. (C3) rates are an f32 matrix [features, depth], skip an f32 vector.
+    ```mlir
+    %y = mcc.selective_scan %x time %dt in %b out %c rates %a skip %d state %s : (tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x8xf32>, tensor<?x8xf32>, !mcc.weight<96x8xf32>, !mcc.weight<96xf32>, !mcc.state<8x96>) -> tensor<?x96xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$input `time` $time `in` $b `out` $c `rates` $rates `skip` $skip `state` $state (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Mcc_StateScanOp : Mcc_Op<"state_scan", (ins Mcc_Activations:$input, Mcc_Activations:$time, Mcc_Activations:$b, Mcc_Activations:$c,
+    Mcc_WeightType:$rates, Mcc_WeightType:$timeBias, Mcc_WeightType:$skip, Mcc_Recurrent:$state, DefaultValuedAttr<I64Attr, "1">:$groups,
+    DefaultValuedAttr<F64Attr, "0.0">:$timeMin, OptionalAttr<F64Attr>:$timeMax), [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Mamba 2's scan: one rate a head, b and c shared by the heads of a group";
+  let description = [{
+    Token by token, for every head h, with d = softplus(time[t, h] + time_bias[h]), at least time_min and at most time_max:
+    `s[h, n, i] = exp(d rates[h]) s[h, n, i] + d b[t, g, n] x[t, h, i]`; `y[t, h, i]` is the sum over n of `c[t, g, n] s[h, n, i]`, plus
+    `skip[h] x[t, h, i]`. Head h is of group g = h / (heads / groups).
+
+    (C1) state is [heads, depth, features / heads], and heads divide by groups. (C2) time has heads features, b and c groups * depth.
+    (C3) rates, time_bias and skip are f32 vectors of heads.
+    ```mlir
+    %y = mcc.state_scan %x time %dt in %b out %c rates %a time_bias %e skip %d state %s groups 2 : (tensor<?x64xf32>, tensor<?x4xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !mcc.weight<4xf32>, !mcc.weight<4xf32>, !mcc.weight<4xf32>, !mcc.state<4x16x16>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $input `time` $time `in` $b `out` $c `rates` $rates `time_bias` $timeBias `skip` $skip `state` $state (`groups` $groups^)?
+    (`time_min` $timeMin^)? (`time_max` $timeMax^)? (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+}
+
+def Mcc_DeltaScanOp : Mcc_Op<"delta_scan", (ins Mcc_Activations:$query, Mcc_Activations:$key, Mcc_Activations:$value, Mcc_Activations:$beta,
+    Mcc_Activations:$decay, Mcc_WeightType:$rates, Mcc_WeightType:$decayBias, Mcc_Recurrent:$state, I64Attr:$keyHeads), [AllTypesMatch<["value", "result"]>]> {
+  let summary = "the gated delta rule";
+  let description = [{
+    Token by token, for every value head h, whose query q and key k are those of key head h / (value heads / key heads), divided by their
+    lengths, q also by sqrt(key dim): the state is multiplied by `exp(rates[h] softplus(decay[t, h] + decay_bias[h]))`; then
+    `s[h] += k (sigmoid(beta[t, h]) (value - k s[h]))` and `y[t, h] = q s[h]`.
+
+    (C1) state is [value heads, key dim, value dim], and value heads divide by key heads. (C2) query and key have key heads * key dim features,
+    value has value heads * value dim, beta and decay value heads. (C3) rates and decay_bias are f32 vectors of value heads.
+    ```mlir
+    %y = mcc.delta_scan %q, %k, %v beta %b decay %g rates %a decay_bias %e state %s key_heads 2 : (tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x64xf32>, tensor<?x4xf32>, tensor<?x4xf32>, !mcc.weight<4xf32>, !mcc.weight<4xf32>, !mcc.state<4x16x16>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $query `,` $key `,` $value `beta` $beta `decay` $decay `rates` $rates `decay_bias` $decayBias `state` $state `key_heads` $keyHeads
+    (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
   let hasVerifier = 1;
 }
 

@@ -35,7 +35,7 @@ bool isPlain(LinearOp linear) {
 bool joinable(LinearOp a, LinearOp b) {
   auto left = a.getWeight().getDefiningOp<WeightOp>(), right = b.getWeight().getDefiningOp<WeightOp>();
   return left.getType().getFormat() == right.getType().getFormat() && !left.getInterleaved() && !right.getInterleaved() &&
-         left.getOffset() == right.getOffset() && bool(a.getBias()) == bool(b.getBias());
+         left.getOffset() == right.getOffset() && !left.getNegatedExp() && !right.getNegatedExp() && bool(a.getBias()) == bool(b.getBias());
 }
 
 // Returns a weight whose sources are those of `parts`, in order, of type [rows, ...].
@@ -54,7 +54,7 @@ Value joinWeights(OpBuilder &builder, ArrayRef<Value> parts, bool interleaved) {
   }
   auto first = parts.front().getDefiningOp<WeightOp>();
   auto type = WeightType::get(builder.getContext(), shape, first.getType().getFormat());
-  return WeightOp::create(builder, builder.getFusedLoc(locations), type, builder.getArrayAttr(sources), interleaved, first.getOffset(), DeviceAttr());
+  return WeightOp::create(builder, builder.getFusedLoc(locations), type, builder.getArrayAttr(sources), interleaved, first.getOffset(), /*negatedExp=*/false, DeviceAttr());
 }
 
 struct JoinProjectionsPass : impl::JoinProjectionsPassBase<JoinProjectionsPass> {
