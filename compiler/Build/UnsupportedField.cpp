@@ -35,14 +35,23 @@ std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSp
   return firstPresent(prefix, {{!known, "activation"}, {mlp.clamp != 0, "clamp"}, {mlp.upOffset != 0, "up_offset"}});
 }
 
+std::optional<std::string> unsupportedExperts(const std::string &prefix, const MoeSpec &moe) {
+  // Experts lie in whole panels of 16 rows.
+  auto field = firstPresent(prefix, {{moe.expert.width % 16 != 0, "expert.width"},
+                                     {moe.expert.activation > Activation::GeluQuick, "expert.activation"},
+                                     {moe.expert.gateScale != 1, "expert.gate_scale"},
+                                     {moe.expert.outputScale != 1, "expert.output_scale"},
+                                     {moe.expert.innerNorm.has_value(), "expert.inner_norm"}});
+  return field || moe.shared.width == 0 ? field : unsupportedMlp(prefix + "shared.", moe.shared);
+}
+
 std::optional<std::string> unsupportedBlock(const std::string &prefix, const BlockSpec &block) {
-  auto field = firstPresent(prefix, {{block.moe.has_value(), "moe"},
-                                     {block.normAfterResidual, "norm_after_residual"},
+  auto field = firstPresent(prefix, {{block.normAfterResidual, "norm_after_residual"},
                                      {block.residualFromNorm, "residual_from_norm"}});
   if (!field)
     field = unsupportedAttention(prefix + "attention.", block.attention);
   if (!field)
-    field = unsupportedMlp(prefix + "mlp.", block.mlp);
+    field = block.moe ? unsupportedExperts(prefix + "moe.", *block.moe) : unsupportedMlp(prefix + "mlp.", block.mlp);
   return field;
 }
 
