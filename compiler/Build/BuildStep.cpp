@@ -185,7 +185,7 @@ Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer
 Value StepBuilder::buildMixers(Value n, const BlockSpec &block, int64_t layer) {
   SmallVector<Value> results;
   if (block.attention.heads != 0)
-    results.push_back(buildAttention(n, block, layer));
+    results.push_back(block.attention.latent ? buildLatentAttention(n, block.attention, layer) : buildAttention(n, block, layer));
   if (block.mamba)
     results.push_back(buildMamba(n, *block.mamba, layer));
   if (block.mamba2)

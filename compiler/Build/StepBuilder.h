@@ -29,6 +29,14 @@ private:
   mlir::Value buildShortConv(mlir::Value n, const ShortConvSpec &conv, int64_t layer);
   mlir::Value buildDeltaNet(mlir::Value n, const DeltaNetSpec &delta, int64_t layer);
   mlir::Value buildAttention(mlir::Value n, const BlockSpec &block, int64_t layer);
+  mlir::Value buildLatentAttention(mlir::Value n, const AttentionSpec &attention, int64_t layer);
+  // Some features of every head: `first` from every `distance` of `x` on.
+  struct HeadPart {
+    mlir::Value x;
+    int64_t distance = 0, count = 0;
+  };
+  // Returns heads of `headDim` features made of parts and zeros; see mcc.assemble.
+  mlir::Value assemble(HeadPart first, HeadPart second, int64_t heads, int64_t headDim);
   mlir::Value attend(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionSpec &attention, int64_t layer);
   mlir::Value buildMlp(mlir::Value n, const BlockSpec &block, int64_t layer);
   mlir::Value buildFeedForward(mlir::Value n, const MlpSpec &mlp, const std::string &prefix, const std::string &place, int64_t layer);

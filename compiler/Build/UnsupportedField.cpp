@@ -24,7 +24,15 @@ std::optional<std::string> unsupportedRope(const std::string &prefix, const Rope
 std::optional<std::string> unsupportedAttention(const std::string &prefix, const AttentionSpec &attention) {
   if (attention.heads == 0) // another mixer stands for it
     return std::nullopt;
-  auto field = firstPresent(prefix, {{attention.latent.has_value(), "latent"}});
+  // Values are padded to the size of a key, and nothing but the rotation happens to q and k.
+  std::optional<std::string> field;
+  if (attention.latent)
+    field = firstPresent(prefix, {{attention.latent->valueDim > attention.headDim, "latent.value_dim"},
+                                  {attention.latent->ropeDim == 0, "latent.rope_dim"},
+                                  {attention.latent->nopeDim == 0, "latent.nope_dim"},
+                                  {attention.qkNorm.has_value(), "qk_norm"},
+                                  {attention.outputGate, "output_gate"},
+                                  {attention.qkvBias, "qkv_bias"}});
   if (!field && attention.rope)
     field = unsupportedRope(prefix, *attention.rope);
   return field;
@@ -36,8 +44,7 @@ std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSp
 }
 
 std::optional<std::string> unsupportedExperts(const std::string &prefix, const MoeSpec &moe) {
-  // Experts lie in whole panels of 16 rows.
-  auto field = firstPresent(prefix, {{moe.expert.width % 16 != 0, "expert.width"},
+  auto field = firstPresent(prefix, {{moe.expert.width % 16 != 0, "expert.width"}, // experts lie in whole panels of 16 rows
                                      {moe.expert.activation > Activation::GeluQuick, "expert.activation"},
                                      {moe.expert.gateScale != 1, "expert.gate_scale"},
                                      {moe.expert.outputScale != 1, "expert.output_scale"},
@@ -59,8 +66,7 @@ std::optional<std::string> unsupportedBlock(const std::string &prefix, const Blo
 
 std::optional<std::string> unsupportedField(const ModelSpec &spec) {
   auto field = firstPresent("", {{spec.quantization.has_value(), "quantization"},
-                                 {spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"},
-                                 });
+                                 {spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
   for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
     field = unsupportedBlock("blocks[" + std::to_string(i) + "].", spec.blocks[i]);
   return field;

@@ -102,8 +102,11 @@ MCC_INLINE void routeToken(const Router &router, const float *logits, const floa
     ranks[expert] = -__builtin_inff();
   }
   float factor = router.scale;
-  if (router.scoring == kSelectedSoftmax)
-    factor = router.scale / exponentials(y, router.chosen);
+  if (router.scoring == kSelectedSoftmax) {
+    const float sum = exponentials(y, router.chosen);
+    for (int64_t slot = 0; slot < router.chosen; ++slot)
+      y[slot] = y[slot] / sum;
+  }
   if (router.normalize) {
     float sum = router.scoring == kSigmoid ? 1e-20f : 0.0f;
     for (int64_t slot = 0; slot < router.chosen; ++slot)

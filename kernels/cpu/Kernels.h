@@ -90,6 +90,9 @@ void mcc_cpu_route(const MccStep *step, int64_t tokens, const float *x, const fl
                    int64_t groupScore, int64_t xStride, int64_t yStride, float scale);
 void mcc_cpu_combine(const MccStep *step, int64_t tokens, const float *weights, const float *x, float *y,
                      int64_t slots, int64_t cols, int64_t weightsStride, int64_t xStride, int64_t yStride);
+void mcc_cpu_assemble(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t heads,
+                      int64_t headDim, int64_t first, int64_t second, int64_t aHead, int64_t bHead, int64_t aStride,
+                      int64_t bStride, int64_t yStride);
 void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
                       int64_t yStride, int64_t activation);
 void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,

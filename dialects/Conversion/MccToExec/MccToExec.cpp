@@ -63,6 +63,7 @@ private:
   void lowerSelectiveScan(ir::SelectiveScanOp op);
   void lowerStateScan(ir::StateScanOp op);
   void lowerRoute(ir::RouteOp op);
+  void lowerAssemble(ir::AssembleOp op);
   void lowerExperts(ir::ExpertsOp op);
   void lowerCombine(ir::CombineOp op);
   void lowerDeltaScan(ir::DeltaScanOp op);
@@ -230,6 +231,15 @@ void Lowering::lowerSelectiveScan(ir::SelectiveScanOp op) {
          {});
 }
 
+void Lowering::lowerAssemble(ir::AssembleOp op) {
+  Place y = home(op.getResult());
+  int64_t heads = op.getHeads();
+  launch(op, "assemble", std::nullopt, {pointer(op.getA()), pointer(op.getB()), y.pointer},
+         {heads, y.stride / heads, static_cast<int64_t>(op.getFirst()), static_cast<int64_t>(op.getSecond()), static_cast<int64_t>(op.getAHead()),
+          static_cast<int64_t>(op.getBHead()), stride(op.getA()), stride(op.getB()), y.stride},
+         {});
+}
+
 void Lowering::lowerRoute(ir::RouteOp op) {
   Place y = home(op.getResult());
   launch(op, "route", std::nullopt, {pointer(op.getInput()), pointer(op.getBias()), y.pointer},
@@ -370,6 +380,7 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](ir::SelectiveScanOp o) { return lowerSelectiveScan(o), success(); })
       .Case([&](ir::StateScanOp o) { return lowerStateScan(o), success(); })
       .Case([&](ir::RouteOp o) { return lowerRoute(o), success(); })
+      .Case([&](ir::AssembleOp o) { return lowerAssemble(o), success(); })
       .Case([&](ir::ExpertsOp o) { return lowerExperts(o), success(); })
       .Case([&](ir::CombineOp o) { return lowerCombine(o), success(); })
       .Case([&](ir::DeltaScanOp o) { return lowerDeltaScan(o), success(); })

@@ -130,6 +130,20 @@ static LogicalResult verifyFeatures(Operation *op, StringRef what, Value value, 
 
 static InFlightDiagnostic emitStateError(Operation *op, StateType state) { return op->emitOpError() << "state has type " << state << "; "; }
 
+LogicalResult AssembleOp::verify() {
+  int64_t heads = getHeads(), first = getFirst(), second = getSecond(), out = features(getType());
+  if (heads < 1 || out % heads || first < 1 || second < 0 || first + second > out / heads) // C1
+    return emitOpError() << "result has " << out << " features; " << heads << " heads of at least " << first + second << " are wanted";
+  auto ends = [&](Value part, int64_t distance, int64_t count) { return distance >= 0 && (heads - 1) * distance + count <= features(part.getType()); };
+  if (!ends(getA(), getAHead(), first)) // C2
+    return emitOpError() << "takes " << first << " features every " << getAHead() << " for " << heads << " heads; the first part has " << features(getA().getType());
+  if (getB() && !ends(getB(), getBHead(), second))
+    return emitOpError() << "takes " << second << " features every " << getBHead() << " for " << heads << " heads; the second part has " << features(getB().getType());
+  if (!getB() && second != 0) // C3
+    return emitOpError() << "takes " << second << " features of a second part that is not there";
+  return success();
+}
+
 LogicalResult RouteOp::verify() {
   int64_t experts = features(getInput().getType()), chosen = getChosen(), groups = getGroups();
   if (chosen < 1 || chosen > experts) // C1

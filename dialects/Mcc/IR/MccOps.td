@@ -347,6 +347,23 @@ def Mcc_CombineOp : Mcc_Op<"combine", (ins Mcc_Activations:$weights, Mcc_Activat
 
 // Element-wise and shape ----------------------------------------------------------------------------------------
 
+def Mcc_AssembleOp : Mcc_Op<"assemble", (ins Mcc_Activations:$a, I64Attr:$aHead, I64Attr:$first, Optional<Mcc_Activations>:$b, DefaultValuedAttr<I64Attr, "0">:$bHead,
+    DefaultValuedAttr<I64Attr, "0">:$second, I64Attr:$heads), [Pure]> {
+  let summary = "heads put together from parts of others, zeros at their ends";
+  let description = [{
+    Head h of the result is `first` features of a from h * a_head on, then `second` of b from h * b_head on, then zeros. With a head distance of 0 all heads share
+    the part.
+
+    (C1) result features divide by heads into at least first + second. (C2) the last head's part ends within a, and within b. (C3) second needs b.
+    ```mlir
+    %k = mcc.assemble %r every 0 take 8, %n every 32 take 16 heads 4 : (tensor<?x8xf32>, tensor<?x128xf32>) -> tensor<?x96xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$a `every` $aHead `take` $first (`,` $b^ `every` $bHead `take` $second)? `heads` $heads (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def Mcc_ActivateOp : Mcc_Op<"activate", (ins Mcc_Activation:$activation, Mcc_Activations:$input), [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "y = activation(x)";
   let description = [{ `mcc.activate none` folds away. }];
