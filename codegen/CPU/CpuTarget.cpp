@@ -22,10 +22,8 @@ static constexpr const char *checkedFeatures[] = {
 
 static const llvm::Target *lookupTarget(std::string &error) {
   static const bool initialised = [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
     return true;
   }();
   (void)initialised;
