@@ -5,6 +5,7 @@
 #include "kernels/cuda/Attention.h"
 #include "kernels/cuda/Linear.h"
 #include "kernels/cuda/Rows.h"
+#include "kernels/cuda/State.h"
 
 #include <algorithm>
 #include <string_view>
@@ -87,6 +88,7 @@ cuda::Status startRopeCache(const Arguments &a) {
   rope.qNorm = a.floats(4), rope.kNorm = a.floats(5), rope.kCache = a.floats(6), rope.vCache = a.floats(7);
   rope.heads = a.number(0), rope.kvHeads = a.number(1), rope.headDim = a.number(2), rope.pairs = a.number(3), rope.pairing = a.number(4);
   rope.qStride = a.number(5), rope.kStride = a.number(6), rope.vStride = a.number(7), rope.context = a.number(8);
+  rope.normAfter = a.number(9) != 0;
   rope.eps = a.real(0);
   return cuda::launchRopeCache(a.context.step, rope, a.context.stream);
 }
@@ -123,6 +125,36 @@ cuda::Elementwise withNumber(const Arguments &a) {
 cuda::Status startClamp(const Arguments &a) { return cuda::launchClamp(a.context.step, withNumber(a), a.context.stream); }
 cuda::Status startScale(const Arguments &a) { return cuda::launchScale(a.context.step, withNumber(a), a.context.stream); }
 
+cuda::Status startXielu(const Arguments &a) {
+  return cuda::launchXielu(a.context.step, {a.floats(0), a.floats(1), a.floats(2), a.number(0), a.number(1), 0, a.number(2), 0, 0.0f}, a.context.stream);
+}
+
+cuda::Status startConv(const Arguments &a) {
+  return cuda::launchConv(a.context.step, {a.floats(0), a.floats(1), a.floats(2), a.floats(3), a.floats(4), a.number(0), a.number(1), a.number(2), a.number(3), a.number(4)},
+                          a.context.stream);
+}
+
+cuda::Status startSelectiveScan(const Arguments &a) {
+  return cuda::launchSelectiveScan(a.context.step,
+                                   {a.floats(0), a.floats(1), a.floats(2), a.floats(3), a.floats(4), a.floats(5), a.floats(6), a.floats(7), a.number(0), a.number(1),
+                                    a.number(2), a.number(3), a.number(4), a.number(5), a.number(6)},
+                                   a.context.stream);
+}
+
+cuda::Status startStateScan(const Arguments &a) {
+  return cuda::launchStateScan(a.context.step,
+                               {a.floats(0), a.floats(1), a.floats(2), a.floats(3), a.floats(4), a.floats(5), a.floats(6), a.floats(7), a.floats(8), a.number(0),
+                                a.number(1), a.number(2), a.number(3), a.number(4), a.number(5), a.number(6), a.number(7), a.number(8), a.real(0), a.real(1)},
+                               a.context.stream);
+}
+
+cuda::Status startDeltaScan(const Arguments &a) {
+  return cuda::launchDeltaScan(a.context.step,
+                               {a.floats(0), a.floats(1), a.floats(2), a.floats(3), a.floats(4), a.floats(5), a.floats(6), a.floats(7), a.floats(8), a.number(0),
+                                a.number(1), a.number(2), a.number(3), a.number(4), a.number(5), a.number(6), a.number(7), a.number(8), a.number(9)},
+                               a.context.stream);
+}
+
 struct Entry {
   std::string_view name;
   cuda::Status (*start)(const Arguments &arguments);
@@ -133,7 +165,9 @@ constexpr Entry entries[] = {
     {"linear", startLinear},   {"logits", startLogits},       {"argmax", startArgmax},
     {"rotary", startRotary},   {"rope_cache", startRopeCache}, {"attention", startAttention},
     {"activate", startActivate}, {"gate", startGate},         {"add", startAdd},
-    {"clamp", startClamp},     {"scale", startScale},
+    {"clamp", startClamp},     {"scale", startScale},         {"xielu", startXielu},
+    {"conv", startConv},       {"selective_scan", startSelectiveScan}, {"state_scan", startStateScan},
+    {"delta_scan", startDeltaScan},
 };
 
 const Entry *entryOf(uint32_t kernel) {

@@ -72,6 +72,15 @@ static double rowBytes(const Arguments &arguments, Format format) {
     return 3 * word * arguments["cols"];
   if (name == "rotary")
     return 2 * word * arguments["pairs"];
+  if (name == "conv")
+    return word * (2 + arguments["taps"]) * arguments["channels"];
+  // A state is read and written; its exponentials cost as much again.
+  if (name == "selective_scan")
+    return 4 * word * arguments["channels"] * arguments["depth"];
+  if (name == "state_scan")
+    return 2 * word * arguments["heads"] * arguments["head_dim"] * arguments["depth"];
+  if (name == "delta_scan")
+    return 4 * word * arguments["value_heads"] * arguments["value_dim"] * arguments["key_dim"];
   if (name == "rope_cache")
     return 2 * word * (arguments["heads"] + 2 * arguments["kv_heads"]) * arguments["head_dim"];
   return -1;

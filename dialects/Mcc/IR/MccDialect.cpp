@@ -45,7 +45,7 @@ void MccDialect::initialize() {
 
 LogicalResult MccDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != contextAttrName)
-    return op->emitOpError() << "has attribute '" << attribute.getName() << "'; the only one of the dialect is '" << contextAttrName << "'";
+    return op->emitOpError() << "has attribute '" << attribute.getName().getValue() << "'; the only one of the dialect is '" << contextAttrName << "'";
   auto positions = dyn_cast<IntegerAttr>(attribute.getValue());
   if (!positions || !positions.getType().isInteger(64) || positions.getInt() < 1)
     return op->emitOpError() << "has context " << attribute.getValue() << "; a positive i64 is wanted";
@@ -132,8 +132,6 @@ void StateType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape) {
-  if (shape.empty())
-    return emitError() << "state has no dimensions";
   for (int64_t size : shape)
     if (size <= 0)
       return emitError() << "state has a dimension of size " << size;

@@ -39,7 +39,7 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
 // CHECK:         exec.program @bent
 // CHECK:           exec.launch linear<f32>({{.*}}%[[UP:[^ ,]*]])
 // CHECK:           exec.launch xielu(%[[UP]], %{{.*}}, %[[UP]]) ints(cols = 96, x_stride = 96, y_stride = 96)
-func.func @bent(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
+func.func @bent(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) attributes {mcc.context = 512} {
   %table = mcc.weight ["embed"] on cpu : <192x64xbf16>
   %wup = mcc.weight ["up"] on cpu : <96x64xf32>
   %wdown = mcc.weight ["down"] on cpu : <64x96xf32>
@@ -49,5 +49,27 @@ func.func @bent(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %b = mcc.xielu %u, %p on cpu : tensor<?x96xf32>, <4xf32>
   %y = mcc.linear %b, %wdown residual %x on cpu : (tensor<?x96xf32>, !mcc.weight<64x96xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   %token, %logits = mcc.logits %y, %table on cpu : (tensor<?x64xf32>, !mcc.weight<192x64xbf16>) -> (tensor<1xi32>, tensor<1x192xf32>)
+  return %token, %logits : tensor<1xi32>, tensor<1x192xf32>
+}
+
+// States lie in the cache, in panels of 16 lanes.
+// CHECK:         exec.program @recurrent
+// CHECK:           exec.cache "conv" bytes 1152
+// CHECK:           exec.cache "h" bytes 3072
+// CHECK:           exec.launch conv({{.*}}) ints(channels = 90, taps = 4, x_stride = 90, y_stride = 90, activation = 1)
+// CHECK:           exec.launch selective_scan({{.*}}) ints(channels = 90, depth = 8, x_stride = 90, dt_stride = 90, b_stride = 8, c_stride = 8, y_stride = 90)
+func.func @recurrent(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) attributes {mcc.context = 512} {
+  %table = mcc.weight ["embed"] on cpu : <192x90xf32>
+  %in = mcc.weight ["b"] on cpu : <8x90xf32>
+  %taps = mcc.weight ["taps"] on cpu : <90x4xf32>
+  %rates = mcc.weight ["rates"] on cpu : <90x8xf32>
+  %skip = mcc.weight ["skip"] on cpu : <90xf32>
+  %c = mcc.state "conv" on cpu : !mcc.state<3x90>
+  %h = mcc.state "h" on cpu : !mcc.state<8x90>
+  %x = mcc.embed %tokens, %table on cpu : (tensor<?xi32>, !mcc.weight<192x90xf32>) -> tensor<?x90xf32>
+  %b = mcc.linear %x, %in on cpu : (tensor<?x90xf32>, !mcc.weight<8x90xf32>) -> tensor<?x8xf32>
+  %v = mcc.conv %x, %taps state %c activation silu on cpu : (tensor<?x90xf32>, !mcc.weight<90x4xf32>, !mcc.state<3x90>) -> tensor<?x90xf32>
+  %y = mcc.selective_scan %v time %x in %b out %b rates %rates skip %skip state %h on cpu : (tensor<?x90xf32>, tensor<?x90xf32>, tensor<?x8xf32>, tensor<?x8xf32>, !mcc.weight<90x8xf32>, !mcc.weight<90xf32>, !mcc.state<8x90>) -> tensor<?x90xf32>
+  %token, %logits = mcc.logits %y, %table on cpu : (tensor<?x90xf32>, !mcc.weight<192x90xf32>) -> (tensor<1xi32>, tensor<1x192xf32>)
   return %token, %logits : tensor<1xi32>, tensor<1x192xf32>
 }

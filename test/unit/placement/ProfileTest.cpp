@@ -50,6 +50,7 @@ TEST_CASE("damage is told with its place") {
   CHECK(damaged("\"threads\": 2", "\"threads\": 0") == "m.json:5:14: error: expected a number of threads");
   CHECK(damaged("\"threads\": 2", "\"threads\": \"2\"") == "m.json:5:14: error: expected a number of threads");
   CHECK(damaged("\"cpu\": \"Two Cores\"", "\"cpu\": 3") == "m.json:4:10: error: expected a string, found number");
+  CHECK(damaged("\"threads\": 2", "\"gpuBytes\": -1, \"threads\": 2").find("error: expected a whole number of bytes") != std::string::npos);
   CHECK(damaged("\"blas\"", "\"glas\"") == "m.json:6:11: error: unknown field 'glas'");
   CHECK(damaged("\"launchNs\": [\n   1000.0", "\"launchNs\": [\n   \"a\"") ==
         "m.json:13:4: error: expected a number, found string");
