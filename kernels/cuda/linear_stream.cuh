@@ -2,11 +2,11 @@
 //
 // A block owns consecutive panels of 16 rows and all their columns, which are consecutive bytes. One warp, the loader,
 // streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
-// Eight warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores, the
-// weights being the 16-row operand. An activation enters as three bf16 columns whose products are summed (split.cuh).
+// Tile::warps warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores,
+// the weights being the 16-row operand; one more, the finisher, turns their sums into outputs meanwhile. An activation enters as three bf16 columns whose products are summed (split.cuh).
 //
-// Order of additions, for any number of tokens, blocks and stages: warp w takes the steps (32 columns) s = w mod 8 in
-// order into one accumulator for each part; (high + middle) + low; then warps 0 to 7 in order; then bias, activation,
+// Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns) s = w mod W in
+// order into one accumulator for each part; (high + middle) + low; then the warps in order; then bias, activation,
 // scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
