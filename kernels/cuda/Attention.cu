@@ -114,7 +114,7 @@ struct KeyBatch {
     for (int i = 0; i < 8; ++i) {
       const int at16 = d + i * 8 + part;
       at[i] = block <= place.last && at16 < dim ? __ldcg(reinterpret_cast<const float4 *>(keys + at16 * 16))
-                                                      : float4{0.0f, 0.0f, 0.0f, 0.0f};
+                                                : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
 };
@@ -354,7 +354,8 @@ __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, con
                                               const float *partials) {
   constexpr int kTogether = 8; // reads under way
   const Attention &a = launch.attention;
-  const int quads = rowOf<kRow>(launch) / 4, stride = rowOf<kRow>(launch) + 4, splits = min(place.chunks, launch.splits);
+  const int quads = rowOf<kRow>(launch) / 4, stride = rowOf<kRow>(launch) + 4,
+            splits = min(place.chunks, launch.splits);
   for (int round = 0; round < G * quads; round += kThreads) {
     const int item = round + threadIdx.x, head = item / quads, quad = item % quads;
     const bool mine = item < G * quads && place.tile * G + head < launch.group;
@@ -362,9 +363,10 @@ __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, con
     for (int split = 0; split < splits; split += kTogether) {
 #pragma unroll
       for (int k = 0; k < kTogether; ++k)
-        v[k] = mine && split + k < splits ? __ldcg(reinterpret_cast<const float4 *>(
-                                                partials + ((split + k) * G + head) * stride + 4 + quad * 4))
-                                          : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        v[k] =
+            mine && split + k < splits
+                ? __ldcg(reinterpret_cast<const float4 *>(partials + ((split + k) * G + head) * stride + 4 + quad * 4))
+                : float4{0.0f, 0.0f, 0.0f, 0.0f};
       if (round == 0 && split == 0) {
         weighSplits<G, kRow>(launch, place, shared, partials, splits);
         __syncthreads();

@@ -2,12 +2,13 @@
 //
 // A block owns consecutive panels of 16 rows and all their columns, which are consecutive bytes. One warp, the loader,
 // streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
-// Eight warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores, the
-// weights being the 16-row operand. An activation enters as three bf16 columns whose products are summed (split.cuh).
+// Tile::warps warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores,
+// the weights being the 16-row operand; one more, the finisher, turns their sums into outputs meanwhile. An activation
+// enters as three bf16 columns whose products are summed (split.cuh).
 //
-// Order of additions, for any number of tokens, blocks and stages: warp w takes the steps (32 columns) s = w mod 8 in
-// order into one accumulator for each part; (high + middle) + low; then warps 0 to 7 in order; then bias, activation,
-// scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+// Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns)
+// s = w mod W in order into one accumulator for each part; (high + middle) + low; then the warps in order; then bias,
+// activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
 // 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.
@@ -160,8 +161,8 @@ struct ResidentPlace {
 
 /// A lane's activations of the two tiles of step `step`.
 template <int groups>
-__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace &resident, int step, int lane,
-                                            Operand<groups> (&x)[2]) {
+__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace &resident, int step,
+                                            int lane, Operand<groups> (&x)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int tile = 2 * step + i;
@@ -180,11 +181,10 @@ template <Dealing dealing>
 __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch,
                                                int thread) {
   for (int token = 0; token < launch.tokens; ++token)
-    splitRow<dealing>(launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread,
-                      [&](int column, int part) {
-                        return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 +
-                               dealt<dealing>(column % 16);
-                      });
+    splitRow<dealing>(
+        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
+          return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
+        });
 }
 
 /// The finisher, one warp: outputs from the warps' sums, while those go on to the next panels.
@@ -197,8 +197,9 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const S
   uint32_t turn = 0;
   for (int panel = first; panel < last; panel += panels, ++turn) {
     ptx::mbarrier_wait(full + turn % 2 * 8, turn / 2 % 2);
-    finishTurn<Tile::warps, groups, panels>(launch, reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats, panel,
-                                            min(panels, last - panel), lane, best);
+    finishTurn<Tile::warps, groups, panels>(launch,
+                                            reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats,
+                                            panel, min(panels, last - panel), lane, best);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(empty + turn % 2 * 8);
@@ -268,12 +269,15 @@ __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const 
 }
 
 template <class Tile, int groups, int panels>
-__global__ __launch_bounds__(kStreamThreads<Tile>, groups == 1 ? 2 : 1) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
+__global__ __launch_bounds__(kStreamThreads<Tile>,
+                             groups == 1 ? 2
+                                         : 1) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
   extern __shared__ __align__(128) uint8_t shared[];
   const int thread = threadIdx.x;
   const int operandBytes =
       groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
-  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), Tile::warps, groups, panels, operandBytes);
+  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), Tile::warps, groups, panels,
+                        operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
     ptx::griddepcontrol_launch_dependents();

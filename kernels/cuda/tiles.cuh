@@ -137,7 +137,8 @@ struct TileQ8_0 : ScaledTiles {
 
   /// Two int8, the bytes 0 and 2 of `pair`: 128 + the low seven bits less 128 or, where the sign is set, 256.
   __device__ static uint32_t expand(uint32_t pair) {
-    return subtract2(ptx::lop3_and_or(pair, 0x007f007fu, 0x43004300u), ptx::lop3_and_or(pair, 0x00800080u, 0x43004300u));
+    return subtract2(ptx::lop3_and_or(pair, 0x007f007fu, 0x43004300u),
+                     ptx::lop3_and_or(pair, 0x00800080u, 0x43004300u));
   }
 
   __device__ static TileQ8_0 load(uint32_t step, int lane, int, uint32_t) {
