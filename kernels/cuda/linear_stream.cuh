@@ -301,6 +301,8 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   const int64_t units = divideUp(launch.panels, panels);
   const int first = static_cast<int>(units * blockIdx.x / gridDim.x) * panels;
   const int last = min(static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) * panels, launch.panels);
+  if (first >= last && !launch.partials)
+    return ptx::griddepcontrol_wait();
   constexpr int multiplying = Tile::warps * 32;
   if (thread >= multiplying && thread < multiplying + 32)
     return streamPanels<Tile, panels>(launch, first, last, ptx::shared_address(shared), full, empty, thread % 32);
@@ -319,9 +321,10 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   consumePanels<Tile, groups, panels>(launch, at, first, last, shared, thread);
 }
 
-/// Shared memory of which two blocks fit on a multiprocessor of 228 KiB.
-constexpr uint32_t kHalfShared = 113 * 1024;
-constexpr uint32_t kAllShared = 227 * 1024;
+/// Shared memory of a block (a multiprocessor has 228 KiB, of which each block takes 1 KiB more). A kernel's blocks are
+/// placed as its predecessors leave, and the first multiprocessor to become free would take two of them while others
+/// get none. So all but gated launches ask for just over half; a gated one for what fits beside such a block.
+constexpr uint32_t kOverHalfShared = 113 * 1024 + 512, kUnderHalfShared = 112 * 1024 + 512, kAllShared = 227 * 1024;
 
 /// Launches with the ring's depth and the number of blocks chosen.
 template <class Tile, int groups, int panels>
@@ -331,16 +334,20 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
       groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
   const uint32_t fixed = StreamShared(0, Tile::warps, groups, panels, operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
-  if (fixed + stages * stageBytes > kHalfShared && fixed + 3 * stageBytes <= kHalfShared)
-    stages = (kHalfShared - fixed) / stageBytes;
+  const uint32_t wanted = launch.gated ? kUnderHalfShared : kOverHalfShared;
+  if (fixed + stages * stageBytes > wanted && fixed + 2 * stageBytes <= wanted)
+    stages = (wanted - fixed) / stageBytes;
   while (stages > 2 && fixed + stages * stageBytes > kAllShared)
     --stages;
   launch.stages = static_cast<int>(stages);
-  const uint32_t bytes = fixed + stages * stageBytes;
+  uint32_t bytes = fixed + stages * stageBytes;
+  if (!launch.gated && bytes < kOverHalfShared)
+    bytes = kOverHalfShared;
   const auto kernel = linear_stream_kernel<Tile, groups, panels>;
   if (const Status status = allowShared(kernel, bytes))
     return status;
-  const int64_t blocks = min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()));
+  // One block a multiprocessor, also where some have no work: they keep its place.
+  const int64_t blocks = multiprocessors();
   return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads<Tile>),
                            bytes, stream, launch);
 }
