@@ -36,10 +36,10 @@ struct GgufArchitecture {
   int64_t noRopePeriod = 0;      ///< every so-many-th layer does not rotate
 
   /// Names of a layer's tensors that differ from the usual, without `blk.L.`; "" for one that there is not.
-  std::vector<std::pair<llvm::StringRef, llvm::StringRef>> tensors;
+  std::vector<std::pair<llvm::StringRef, llvm::StringRef>> tensors = {};
 
   /// Sets what the fields above do not say; may return a rule that runs after theirs.
-  std::function<LayerRule(GgufKeys &keys, ModelSpec &spec, BlockSpec &block)> adjust;
+  std::function<LayerRule(GgufKeys &keys, ModelSpec &spec, BlockSpec &block)> adjust = nullptr;
 };
 
 /// Returns every architecture that is understood, in no particular order.

@@ -169,10 +169,12 @@ TensorInfo tensorInfo(const GgufFile &file, const GgufTensor &tensor) {
 }
 
 /// Adds the tensors that lie in arrays of the metadata.
-void addMetadataTensors(const GgufFile &file, std::vector<TensorInfo> &tensors) {
+void addMetadataTensors(const GgufFile &file, const llvm::StringMap<llvm::StringRef> &fileOf,
+                        std::vector<TensorInfo> &tensors) {
+  constexpr uint64_t mostLayers = 1 << 16;
   for (auto [name, isScalar] : {std::pair("alpha_p", false), {"alpha_n", false}, {"beta", true}, {"eps", true}}) {
     const GgufValue *values = file.find(std::string("xielu.") + name);
-    for (uint64_t layer = 0; values && values->floatData(layer); ++layer) {
+    for (uint64_t layer = 0; values && layer < mostLayers && values->floatData(layer); ++layer) {
       TensorInfo info;
       info.name = llvm::formatv("blk.{0}.xielu.{1}", layer, name).str();
       if (!isScalar)
@@ -180,7 +182,8 @@ void addMetadataTensors(const GgufFile &file, std::vector<TensorInfo> &tensors) 
       info.bytes = sizeof(float);
       info.file = file.path();
       info.data = values->floatData(layer);
-      tensors.push_back(info);
+      if (!fileOf.contains(info.name))
+        tensors.push_back(info);
     }
   }
 }
@@ -210,7 +213,7 @@ llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
             {tensor.name.str(), {conversionOf(tensor), part->contents().data() + tensor.offset}});
     }
   }
-  addMetadataTensors(**first, tensors);
+  addMetadataTensors(**first, fileOf, tensors);
   auto checkpoint = std::make_unique<GgufCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);
   for (const auto &[name, blocks] : stored)
     checkpoint->addStored(name, blocks);

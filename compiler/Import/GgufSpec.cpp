@@ -172,9 +172,7 @@ private:
     attention.heads = keys.sameForLayers("attention.head_count", 0, layers());
     if (attention.heads < 1)
       return keys.refuse("attention.head_count", "is {0}; expected at least 1", attention.heads);
-    // A layer without attention (LFM2) has no key heads.
-    for (int64_t heads : keys.perLayer("attention.head_count_kv", attention.heads, layers()))
-      attention.kvHeads = attention.kvHeads == 0 ? heads : attention.kvHeads;
+    attention.kvHeads = readKeyHeads(attention.heads);
     attention.headDim = keys.integer("attention.key_length", spec.hidden / attention.heads);
     if (int64_t valueDim = keys.integer("attention.value_length", attention.headDim); valueDim != attention.headDim)
       return keys.refuse("attention.value_length", "is {0}; the keys have {1} dimensions", valueDim, attention.headDim);
@@ -193,6 +191,20 @@ private:
       readHeadNorm(attention, *weight);
     if (arch.hasRope)
       attention.rope = readGgufRope(keys, spec, arch.pairing, attention.headDim);
+  }
+
+  /// One number for all layers, but for those without attention, which have 0 (LFM2).
+  int64_t readKeyHeads(int64_t fallback) {
+    std::vector<int64_t> heads = keys.perLayer("attention.head_count_kv", fallback, layers());
+    auto first = llvm::find_if(heads, [](int64_t count) { return count != 0; });
+    for (auto other = first; other < heads.end(); ++other)
+      if (*other != 0 && *other != *first) {
+        keys.refuse("attention.head_count_kv",
+                    "is {0} in layer {1} and {2} in layer {3}; only one value for all layers is supported", *first,
+                    first - heads.begin(), *other, other - heads.begin());
+        break;
+      }
+    return first == heads.end() ? 0 : *first;
   }
 
   /// The shape of its weight says what the norm of q runs over.
