@@ -55,6 +55,13 @@ public:
   std::optional<int64_t> intAt(uint64_t index) const;
   std::optional<double> floatAt(uint64_t index) const;
   bool isNumberArray() const;
+  /// Element `index` of an array of bools; `index` < size().
+  bool boolAt(uint64_t index) const { return bytes[index] != 0; }
+  /// Returns the address of element `index` of an array of f32, or null where it is none or shorter.
+  const uint8_t *floatData(uint64_t index) const {
+    bool has = valueType == GgufType::Array && element == GgufType::F32 && index < count;
+    return has ? bytes.data() + index * sizeof(float) : nullptr;
+  }
 
 private:
   GgufType valueType = GgufType::U8, element = GgufType::U8;

@@ -2,7 +2,9 @@
 //
 // A split set is NAME-00001-of-0000N.gguf and its fellows; the first carries the metadata, and every part says its
 // number (split.no, from 0), how many parts there are (split.count) and how many tensors the whole set has.
-// Tensors of types that no kernel computes with are converted to f32 as their rows are read.
+// Tensors of types that no kernel computes with are converted to f32 as their rows are read. Where writers change the
+// form of a tensor, its shape here is PyTorch's, and `ssm_a`, stored as -exp(a), is read as a. Apertus keeps four weights
+// of each layer in arrays of the metadata: they become tensors, blk.L.xielu.NAME.
 #include "compiler/Import/Gguf.h"
 #include "compiler/Import/MappedCheckpoint.h"
 #include "compiler/Support/Error.h"
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 namespace mcc {
@@ -116,21 +119,73 @@ void GgufCheckpoint::readRows(const TensorInfo &tensor, int64_t row, int64_t cou
   }
 }
 
+/// -exp(a), one number a block, read as a.
+void logOfDecay(const uint8_t *in, float *out) {
+  float value;
+  std::memcpy(&value, in, sizeof(value));
+  *out = std::log(-value);
+}
+const StoredFormat kDecay = {"f32", 0, 1, 4, logOfDecay};
+
+bool isDecay(llvm::StringRef name, const GgmlTypeInfo &type) {
+  return name.starts_with("blk.") && name.ends_with(".ssm_a") && type.name == "f32";
+}
+
+/// Returns the format that a tensor is converted from, or null.
+const StoredFormat *conversionOf(const GgufTensor &tensor) {
+  return isDecay(tensor.name, *tensor.type) ? &kDecay : storedFormatFromGguf(tensor.type->id);
+}
+
+/// Gives a shape the axes that PyTorch's has and GGUF's writers leave out, or the other way round.
+void restoreShape(llvm::StringRef name, std::vector<int64_t> &shape) {
+  if (!name.starts_with("blk."))
+    return;
+  if ((name.ends_with(".ssm_conv1d.weight") || name.ends_with(".shortconv.conv.weight")) && shape.size() == 2)
+    shape.insert(shape.begin() + 1, 1);
+  if ((name.ends_with(".ssm_a") || name.ends_with(".ssm_d")) && shape.size() == 2 && shape.back() == 1)
+    shape.pop_back();
+  if (name.ends_with(".ssm_norm.weight") && shape.size() == 2)
+    shape = {shape[0] * shape[1]};
+  if (name.ends_with(".ffn_gate_inp_shexp.weight") && shape.size() == 1)
+    shape.insert(shape.begin(), 1);
+}
+
 TensorInfo tensorInfo(const GgufFile &file, const GgufTensor &tensor) {
   TensorInfo info;
   info.name = tensor.name.str();
-  if (std::optional<Format> format = formatFromGguf(tensor.type->id))
-    info.format = *format;
-  else if (storedFormatFromGguf(tensor.type->id))
+  if (conversionOf(tensor))
     info.storedAs = tensor.type->name.str();
+  else if (std::optional<Format> format = formatFromGguf(tensor.type->id))
+    info.format = *format;
   else
     info.otherType = tensor.type->name.str();
   info.shape.assign(tensor.dims.rbegin(), tensor.dims.rend());
+  restoreShape(info.name, info.shape);
   info.bytes = tensor.bytes;
   info.file = file.path();
   info.absent = !file.hasData();
   info.data = info.absent || !info.storedAs.empty() ? nullptr : file.contents().data() + tensor.offset;
   return info;
+}
+
+/// Adds the tensors that lie in arrays of the metadata.
+void addMetadataTensors(const GgufFile &file, const llvm::StringMap<llvm::StringRef> &fileOf,
+                        std::vector<TensorInfo> &tensors) {
+  constexpr uint64_t mostLayers = 1 << 16;
+  for (auto [name, isScalar] : {std::pair("alpha_p", false), {"alpha_n", false}, {"beta", true}, {"eps", true}}) {
+    const GgufValue *values = file.find(std::string("xielu.") + name);
+    for (uint64_t layer = 0; values && layer < mostLayers && values->floatData(layer); ++layer) {
+      TensorInfo info;
+      info.name = llvm::formatv("blk.{0}.xielu.{1}", layer, name).str();
+      if (!isScalar)
+        info.shape = {1};
+      info.bytes = sizeof(float);
+      info.file = file.path();
+      info.data = values->floatData(layer);
+      if (!fileOf.contains(info.name))
+        tensors.push_back(info);
+    }
+  }
 }
 
 } // namespace
@@ -155,9 +210,10 @@ llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path) {
       tensors.push_back(tensorInfo(*part, tensor));
       if (!tensors.back().storedAs.empty())
         stored.push_back(
-            {tensor.name.str(), {storedFormatFromGguf(tensor.type->id), part->contents().data() + tensor.offset}});
+            {tensor.name.str(), {conversionOf(tensor), part->contents().data() + tensor.offset}});
     }
   }
+  addMetadataTensors(**first, fileOf, tensors);
   auto checkpoint = std::make_unique<GgufCheckpoint>(path.str(), std::move(tensors), std::move(owners), *first);
   for (const auto &[name, blocks] : stored)
     checkpoint->addStored(name, blocks);

@@ -78,8 +78,7 @@ static BlockSpec readTemplate(ConfigReader &config, const Family &family, ModelS
   return block;
 }
 
-/// Gives every layer its block, sharing equal ones.
-static void expandLayers(ModelSpec &spec, const BlockSpec &block, const LayerRule &rule) {
+void expandLayers(ModelSpec &spec, const BlockSpec &block, const LayerRule &rule) {
   if (!rule) {
     spec.blocks = {block};
     return;

@@ -97,6 +97,9 @@ std::vector<std::string> readLayerTypes(ConfigReader &config, const ModelSpec &s
                                         llvm::ArrayRef<llvm::StringRef> known,
                                         llvm::function_ref<llvm::StringRef(int64_t layer)> fallback);
 
+/// Gives every layer its block as `rule` makes it of the template, sharing equal ones; all alike where it is null.
+void expandLayers(ModelSpec &spec, const BlockSpec &block, const LayerRule &rule);
+
 /// The rule of models whose layers of type "sliding_attention" see `window` positions and the others all.
 LayerRule slidingLayers(std::vector<std::string> types, int64_t window);
 
