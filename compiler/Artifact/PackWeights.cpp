@@ -44,7 +44,7 @@ public:
 
   // Returns all elements in f32.
   std::vector<float> floats() const {
-    int64_t cols = tensor->shape.size() == 1 ? 1 : tensor->cols();
+    int64_t cols = isVector() ? 1 : tensor->cols();
     std::vector<float> values(rows() * cols);
     readAs(Format::F32, 0, rows(), cols, reinterpret_cast<uint8_t *>(values.data()));
     return values;
@@ -64,23 +64,27 @@ private:
     if (!part)
       return row;
     int64_t inSlab = part.getFirst() + row / part.getRows() * part.getStride() + row % part.getRows();
-    return part.getSlab() < 0 || part.getTransposed() ? inSlab : part.getSlab() * tensor->shape[1] + inSlab;
+    return isVector() || part.getSlab() < 0 || part.getTransposed() ? inSlab : part.getSlab() * tensor->shape[1] + inSlab;
   }
 
   void readOne(int64_t row, int64_t rowBytes, uint8_t *out) const {
     if (!elements.empty())
       std::copy_n(elements.data() + row * rowBytes, rowBytes, out);
-    else if (tensor->shape.size() > 1)
+    else if (!isVector())
       checkpoint.readRows(*tensor, row, 1, out);
     else
       std::copy_n(vector().data() + row * rowBytes, rowBytes, out);
   }
 
+  // Whether the source is a vector: a tensor of one dimension, or a slab of one of two.
+  bool isVector() const { return tensor->shape.size() == (part && part.getSlab() >= 0 ? 2u : 1u); }
+
   // The bytes of a vector, read once.
   const std::vector<uint8_t> &vector() const {
     if (whole.empty()) {
-      whole.resize(formatBytes(tensor->format, tensor->elems()));
-      checkpoint.readRows(*tensor, 0, 1, whole.data());
+      bool slab = tensor->shape.size() > 1;
+      whole.resize(formatBytes(tensor->format, slab ? tensor->cols() : tensor->elems()));
+      checkpoint.readRows(*tensor, slab ? part.getSlab() : 0, 1, whole.data());
     }
     return whole;
   }
@@ -226,8 +230,13 @@ llvm::Error Packer::packVector(exec::WeightOp op) {
       negateExponentials(parts.back());
   }
   std::vector<float> out(op.getBytes() / sizeof(float));
-  if (op.getInterleaved()) {
-    packGatedBias(parts[0].data(), parts[1].data(), static_cast<int64_t>(parts[0].size()), out.data());
+  if (op.getInterleaved()) { // the first half of the sources are gates
+    std::vector<float> gate, up;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      std::vector<float> &half = i < parts.size() / 2 ? gate : up;
+      half.insert(half.end(), parts[i].begin(), parts[i].end());
+    }
+    packGatedBias(gate.data(), up.data(), static_cast<int64_t>(gate.size()), out.data());
   } else {
     auto to = out.begin();
     for (const std::vector<float> &part : parts)

@@ -29,11 +29,11 @@ void StepBuilder::at(int64_t layer, const std::string &part) {
   location = NameLoc::get(builder.getStringAttr(name));
 }
 
-Value StepBuilder::weight(ArrayRef<Attribute> sources, WeightType type, double offset, bool negatedExp) {
+Value StepBuilder::weight(ArrayRef<Attribute> sources, WeightType type, double offset, bool negatedExp, bool interleaved) {
   ArrayAttr list = builder.getArrayAttr(sources);
-  Value &value = weights[builder.getArrayAttr({list, TypeAttr::get(type), builder.getBoolAttr(negatedExp)})];
+  Value &value = weights[builder.getArrayAttr({list, TypeAttr::get(type), builder.getBoolAttr(negatedExp), builder.getBoolAttr(interleaved)})];
   if (!value)
-    value = WeightOp::create(builder, location, type, list, false, APFloat(offset), negatedExp, DeviceAttr());
+    value = WeightOp::create(builder, location, type, list, interleaved, APFloat(offset), negatedExp, DeviceAttr());
   return value;
 }
 
@@ -185,7 +185,7 @@ Value StepBuilder::buildAttention(Value n, const BlockSpec &block, int64_t layer
 Value StepBuilder::buildMixers(Value n, const BlockSpec &block, int64_t layer) {
   SmallVector<Value> results;
   if (block.attention.heads != 0)
-    results.push_back(buildAttention(n, block, layer));
+    results.push_back(block.attention.latent ? buildLatentAttention(n, block.attention, layer) : buildAttention(n, block, layer));
   if (block.mamba)
     results.push_back(buildMamba(n, *block.mamba, layer));
   if (block.mamba2)
@@ -202,25 +202,29 @@ Value StepBuilder::buildMixers(Value n, const BlockSpec &block, int64_t layer) {
   return scale(y, block.residualScale);
 }
 
-Value StepBuilder::buildMlp(Value n, const BlockSpec &block, int64_t layer) {
-  const MlpSpec &mlp = block.mlp;
+// The feed-forward network of `mlp`, whose roles begin with `prefix`.
+Value StepBuilder::buildFeedForward(Value n, const MlpSpec &mlp, const std::string &prefix, const std::string &place, int64_t layer) {
   Value inner;
   if (mlp.gated) {
-    at(layer, "mlp.gate");
-    Value gated = scale(linear(n, "gate", layer, mlp.width, mlp.bias), mlp.gateScale);
-    at(layer, "mlp.up");
-    inner = gate(mlp.activation, gated, linear(n, "up", layer, mlp.width, mlp.bias));
+    at(layer, place + ".gate");
+    Value gated = scale(linear(n, prefix + "gate", layer, mlp.width, mlp.bias), mlp.gateScale);
+    at(layer, place + ".up");
+    inner = gate(mlp.activation, gated, linear(n, prefix + "up", layer, mlp.width, mlp.bias));
   } else {
-    at(layer, "mlp.up");
-    Value up = linear(n, "up", layer, mlp.width, mlp.bias);
+    at(layer, place + ".up");
+    Value up = linear(n, prefix + "up", layer, mlp.width, mlp.bias);
     inner = mlp.activation == Activation::Xielu
                 ? xielu(up, layer)
                 : ActivateOp::create(builder, location, up.getType(), static_cast<ActivationKind>(mlp.activation), up, DeviceAttr()).getResult();
   }
   if (mlp.innerNorm)
     inner = norm(inner, *mlp.innerNorm, "mlp_inner_norm", layer);
-  at(layer, "mlp.down");
-  Value y = scale(linear(inner, "down", layer, spec.hidden, mlp.bias), mlp.outputScale);
+  at(layer, place + ".down");
+  return scale(linear(inner, prefix + "down", layer, spec.hidden, mlp.bias), mlp.outputScale);
+}
+
+Value StepBuilder::buildMlp(Value n, const BlockSpec &block, int64_t layer) {
+  Value y = block.moe ? buildExperts(n, *block.moe, layer) : buildFeedForward(n, block.mlp, "", "mlp", layer);
   if (block.mlpPostNorm)
     y = norm(y, *block.mlpPostNorm, "mlp_post_norm", layer);
   return scale(y, block.residualScale);
@@ -231,7 +235,7 @@ Value StepBuilder::buildLayer(Value x, int64_t layer) {
   at(layer, "attention.norm");
   Value n = norm(x, block.attentionNorm, "attention_norm", layer);
   Value mixed = buildMixers(n, block, layer);
-  if (block.mlp.width == 0)
+  if (block.mlp.width == 0 && !block.moe)
     return add(x, mixed);
   if (block.residual == Residual::Serial) {
     x = add(x, mixed);

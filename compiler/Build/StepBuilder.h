@@ -29,8 +29,22 @@ private:
   mlir::Value buildShortConv(mlir::Value n, const ShortConvSpec &conv, int64_t layer);
   mlir::Value buildDeltaNet(mlir::Value n, const DeltaNetSpec &delta, int64_t layer);
   mlir::Value buildAttention(mlir::Value n, const BlockSpec &block, int64_t layer);
+  mlir::Value buildLatentAttention(mlir::Value n, const AttentionSpec &attention, int64_t layer);
+  // Some features of every head: `first` from every `distance` of `x` on.
+  struct HeadPart {
+    mlir::Value x;
+    int64_t distance = 0, count = 0;
+  };
+  // Returns heads of `headDim` features made of parts and zeros; see mcc.assemble.
+  mlir::Value assemble(HeadPart first, HeadPart second, int64_t heads, int64_t headDim);
   mlir::Value attend(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionSpec &attention, int64_t layer);
   mlir::Value buildMlp(mlir::Value n, const BlockSpec &block, int64_t layer);
+  mlir::Value buildFeedForward(mlir::Value n, const MlpSpec &mlp, const std::string &prefix, const std::string &place, int64_t layer);
+  // Returns what a mixture of experts, and its shared one, make of `n`.
+  mlir::Value buildExperts(mlir::Value n, const MoeSpec &moe, int64_t layer);
+  mlir::Value route(mlir::Value n, const MoeSpec &moe, int64_t layer);
+  // Returns the linear of every chosen expert whose rows are those of `roles` (two: gate and up, interleaved), `rows` each.
+  mlir::Value expertLinear(mlir::Value x, mlir::Value picks, llvm::ArrayRef<const char *> roles, const MoeSpec &moe, int64_t layer, int64_t rows);
   mlir::Value buildHead(mlir::Value x);
 
   mlir::Value norm(mlir::Value x, const NormSpec &norm, const std::string &role, int64_t layer);
@@ -65,7 +79,7 @@ private:
   mlir::Value roleWeight(const std::string &role, int64_t layer, llvm::ArrayRef<int64_t> shape);
   // Returns the attribute that names the rows of `source`, `rows` in all.
   mlir::Attribute sourceOf(const WeightSource &source, int64_t rows);
-  mlir::Value weight(llvm::ArrayRef<mlir::Attribute> sources, ir::WeightType type, double offset, bool negatedExp = false);
+  mlir::Value weight(llvm::ArrayRef<mlir::Attribute> sources, ir::WeightType type, double offset, bool negatedExp = false, bool interleaved = false);
   mlir::Value rotary(const RopeSpec &rope);
   // Names the place of the ops built next: "layers.3.attention.q".
   void at(int64_t layer, const std::string &part);

@@ -24,7 +24,15 @@ std::optional<std::string> unsupportedRope(const std::string &prefix, const Rope
 std::optional<std::string> unsupportedAttention(const std::string &prefix, const AttentionSpec &attention) {
   if (attention.heads == 0) // another mixer stands for it
     return std::nullopt;
-  auto field = firstPresent(prefix, {{attention.latent.has_value(), "latent"}});
+  // Values are padded to the size of a key, and nothing but the rotation happens to q and k.
+  std::optional<std::string> field;
+  if (attention.latent)
+    field = firstPresent(prefix, {{attention.latent->valueDim > attention.headDim, "latent.value_dim"},
+                                  {attention.latent->ropeDim == 0, "latent.rope_dim"},
+                                  {attention.latent->nopeDim == 0, "latent.nope_dim"},
+                                  {attention.qkNorm.has_value(), "qk_norm"},
+                                  {attention.outputGate, "output_gate"},
+                                  {attention.qkvBias, "qkv_bias"}});
   if (!field && attention.rope)
     field = unsupportedRope(prefix, *attention.rope);
   return field;
@@ -35,22 +43,29 @@ std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSp
   return firstPresent(prefix, {{!known, "activation"}, {mlp.clamp != 0, "clamp"}, {mlp.upOffset != 0, "up_offset"}});
 }
 
+std::optional<std::string> unsupportedExperts(const std::string &prefix, const MoeSpec &moe) {
+  auto field = firstPresent(prefix, {{moe.expert.width % 16 != 0, "expert.width"}, // experts lie in whole panels of 16 rows
+                                     {moe.expert.activation > Activation::GeluQuick, "expert.activation"},
+                                     {moe.expert.gateScale != 1, "expert.gate_scale"},
+                                     {moe.expert.outputScale != 1, "expert.output_scale"},
+                                     {moe.expert.innerNorm.has_value(), "expert.inner_norm"}});
+  return field || moe.shared.width == 0 ? field : unsupportedMlp(prefix + "shared.", moe.shared);
+}
+
 std::optional<std::string> unsupportedBlock(const std::string &prefix, const BlockSpec &block) {
-  auto field = firstPresent(prefix, {{block.moe.has_value(), "moe"},
-                                     {block.normAfterResidual, "norm_after_residual"},
+  auto field = firstPresent(prefix, {{block.normAfterResidual, "norm_after_residual"},
                                      {block.residualFromNorm, "residual_from_norm"}});
   if (!field)
     field = unsupportedAttention(prefix + "attention.", block.attention);
   if (!field)
-    field = unsupportedMlp(prefix + "mlp.", block.mlp);
+    field = block.moe ? unsupportedExperts(prefix + "moe.", *block.moe) : unsupportedMlp(prefix + "mlp.", block.mlp);
   return field;
 }
 
 } // namespace
 
 std::optional<std::string> unsupportedField(const ModelSpec &spec) {
-  auto field = firstPresent("", {{spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"},
-                                 });
+  auto field = firstPresent("", {{spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
   for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
     field = unsupportedBlock("blocks[" + std::to_string(i) + "].", spec.blocks[i]);
   return field;

@@ -262,8 +262,7 @@ int64_t idleElements(const ModelSpec &spec, const RequiredTensor &tensor, int64_
 void addCaches(ModelSize &size, const BlockSpec &block, int64_t hidden) {
   const AttentionSpec &attention = block.attention;
   if (attention.heads != 0) {
-    int64_t elems = attention.latent ? attention.latent->kvRank + attention.latent->ropeDim
-                                     : 2 * attention.kvHeads * attention.headDim;
+    int64_t elems = 2 * attention.kvHeads * attention.headDim; // of latent attention too: it is cached expanded
     size.cacheElems += elems;
     if (attention.window != 0 || attention.chunk != 0)
       size.windowedCacheElems += elems;

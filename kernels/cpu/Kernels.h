@@ -45,7 +45,11 @@ struct MccPartial {
   void mcc_cpu_logits_##suffix(const MccStep *step, int64_t tokens, const float *x, const uint8_t *weight,             \
                                const float *bias, const float *normWeight, const float *normBias,                      \
                                MccPartial *partials, float *logits, int64_t rows, int64_t cols, int64_t xStride,       \
-                               int64_t normKind, float eps, float scale, float softcap);
+                               int64_t normKind, float eps, float scale, float softcap);                               \
+  void mcc_cpu_experts_##suffix(const MccStep *step, int64_t tokens, const float *x, const float *picks,               \
+                                const uint8_t *weight, const float *bias, float *y, int64_t experts, int64_t chosen,   \
+                                int64_t rows, int64_t cols, int64_t ownRows, int64_t xStride, int64_t picksStride,     \
+                                int64_t yStride, int64_t activation, int64_t gated, float limit, float upOffset);
 MCC_FOR_EACH_FORMAT(MCC_DECLARE)
 #undef MCC_DECLARE
 
@@ -81,6 +85,14 @@ void mcc_cpu_delta_scan(const MccStep *step, int64_t tokens, const float *q, con
                         float *y, int64_t keyHeads, int64_t valueHeads, int64_t keyDim, int64_t valueDim,
                         int64_t qStride, int64_t kStride, int64_t vStride, int64_t betaStride, int64_t decayStride,
                         int64_t yStride);
+void mcc_cpu_route(const MccStep *step, int64_t tokens, const float *x, const float *bias, float *y, int64_t experts,
+                   int64_t chosen, int64_t scoring, int64_t normalize, int64_t groups, int64_t groupsChosen,
+                   int64_t groupScore, int64_t xStride, int64_t yStride, float scale);
+void mcc_cpu_combine(const MccStep *step, int64_t tokens, const float *weights, const float *x, float *y,
+                     int64_t slots, int64_t cols, int64_t weightsStride, int64_t xStride, int64_t yStride);
+void mcc_cpu_assemble(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t heads,
+                      int64_t headDim, int64_t first, int64_t second, int64_t aHead, int64_t bHead, int64_t aStride,
+                      int64_t bStride, int64_t yStride);
 void mcc_cpu_activate(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t cols, int64_t xStride,
                       int64_t yStride, int64_t activation);
 void mcc_cpu_gate(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y, int64_t cols,

@@ -21,6 +21,8 @@ struct Epilogue {
   int64_t rows, yStride, residualStride, activation;
   bool gated;
   float scale; ///< of what the activation gives; 1 multiplies nothing
+  float limit = 0.0f, upOffset = 0.0f;  ///< of a gated pair: what bounds both, and what is added to up; 0: nothing
+  const int64_t *places = nullptr;      ///< by token, where its row of y begins, in place of token * yStride
 };
 
 /// One launch of `linear`.
@@ -42,6 +44,13 @@ MCC_INLINE void finish(const Epilogue &epilogue, int64_t panel, int64_t token, F
       sum = sum + load(epilogue.bias + 2 * row);
       up = up + load(epilogue.bias + 2 * row + kLanes);
     }
+    if (epilogue.limit != 0.0f) {
+      const F32x16 most = splat(epilogue.limit), least = splat(-epilogue.limit);
+      sum = sum > most ? most : sum; // a NaN stays
+      up = up > most ? most : up < least ? least : up;
+    }
+    if (epilogue.upOffset != 0.0f)
+      up = up + epilogue.upOffset;
     sum = activate(sum, epilogue.activation) * up;
   } else {
     if (epilogue.bias)
@@ -52,7 +61,8 @@ MCC_INLINE void finish(const Epilogue &epilogue, int64_t panel, int64_t token, F
     sum = sum * epilogue.scale;
   if (epilogue.residual)
     sum = sum + loadPart(epilogue.residual + token * epilogue.residualStride + row, left);
-  storePart(epilogue.y + token * epilogue.yStride + row, sum, left);
+  const int64_t place = epilogue.places ? epilogue.places[token] : token * epilogue.yStride;
+  storePart(epilogue.y + place + row, sum, left);
 }
 
 /// Finishes `panels` weight panels from `first` on, given their sums.

@@ -154,3 +154,22 @@ MCC_VECTOR void mcc_cpu_add(const MccStep *step, int64_t tokens, const float *a,
                 end - i);
   });
 }
+
+MCC_VECTOR void mcc_cpu_assemble(const MccStep *step, int64_t tokens, const float *a, const float *b, float *y,
+                                 int64_t heads, int64_t headDim, int64_t first, int64_t second, int64_t aHead,
+                                 int64_t bHead, int64_t aStride, int64_t bStride, int64_t yStride) {
+  const auto copy = [](const float *from, float *to, int64_t count) {
+    for (int64_t i = 0; i < count; i += kLanes)
+      storePart(to + i, loadPart(from + i, count - i), count - i);
+  };
+  const Range share = shareOf(step, tokens * heads);
+  for (int64_t item = share.begin; item < share.end; ++item) {
+    const int64_t t = item / heads, head = item % heads;
+    float *to = y + t * yStride + head * headDim;
+    copy(a + t * aStride + head * aHead, to, first);
+    if (b)
+      copy(b + t * bStride + head * bHead, to + first, second);
+    for (int64_t i = first + second; i < headDim; ++i)
+      to[i] = 0.0f;
+  }
+}

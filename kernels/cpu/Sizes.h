@@ -58,6 +58,14 @@ constexpr int64_t privateNormFloats(int64_t chunk, int64_t cols) {
 constexpr int64_t linearScratchBytes(int64_t chunk, int64_t cols) {
   return 4 * (privateNormFloats(chunk, cols) + kPanelGroup * kPanelRows * (kDepthChunk + chunk));
 }
+/// Rows of one expert that a thread takes together.
+inline constexpr int64_t kExpertTokens = 32;
+/// Bytes of private scratch of `experts`: gathered rows, where they go, and what `linear` needs.
+constexpr int64_t expertsScratchBytes(int64_t cols) {
+  return 4 * kExpertTokens * rowStride(cols) + linearScratchBytes(kExpertTokens, cols);
+}
+/// Bytes of private scratch of `route`: a score and a rank for each expert.
+constexpr int64_t routeScratchBytes(int64_t experts) { return 4 * 2 * roundUp(experts, kPanelRows); }
 /// Bytes of private scratch of `attention`.
 constexpr int64_t attentionScratchBytes(int64_t headDim) { return 4 * kQueryGroup * (cacheRow(headDim) + kKeyChunk); }
 

@@ -50,6 +50,16 @@ struct alignas(16) Shared {
 };
 static_assert(kMaxSplits <= kChunk);
 
+// Floats of a value's row, and dimensions of a head: constants for the common ones, so that no division is left.
+template <int kRow>
+__device__ __forceinline__ int rowOf(const AttentionLaunch &launch) {
+  return kRow ? kRow : launch.row;
+}
+template <int kRow>
+__device__ __forceinline__ int dimOf(const Attention &attention) {
+  return kRow ? kRow : static_cast<int>(attention.headDim);
+}
+
 // Which keys and heads a block works on.
 struct Place {
   int64_t token, kv, tile, first, last; // positions [first, last]
@@ -83,19 +93,28 @@ __device__ __forceinline__ float slopeTerm(const Attention &attention, float slo
   return rounded(__fmul_rn(rounded(slope), rounded(at)));
 }
 
+// Softcap and slope: rare, and kept out of the code that every key runs.
+__device__ __noinline__ float bendScore(const Attention &a, float score, float slope, int64_t position) {
+  if (a.softcap > 0.0f)
+    score = a.softcap * tanhf(score / a.softcap);
+  return a.slopes ? __fadd_rn(score, slopeTerm(a, slope, position)) : score;
+}
+
 // A lane's part of 64 dimensions of four keys.
 struct KeyBatch {
   float4 at[8];
   // Dimensions from `d` on of the warp's 16 keys of the chunk that begins at `start`.
+  template <int kRow>
   __device__ __forceinline__ void load(const Attention &a, const Place &place, int64_t start, int d) {
     const int lane = threadIdx.x % 32, quad = lane % 4, part = lane / 4;
     const int64_t block = start + threadIdx.x / 32 * 16;
-    const float *keys = place.keys + block * a.headDim + quad * 4;
+    const int dim = dimOf<kRow>(a);
+    const float *keys = place.keys + block * dim + quad * 4;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int at16 = d + i * 8 + part;
-      at[i] = block <= place.last && at16 < a.headDim ? __ldcg(reinterpret_cast<const float4 *>(keys + at16 * 16))
-                                                      : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      at[i] = block <= place.last && at16 < dim ? __ldcg(reinterpret_cast<const float4 *>(keys + at16 * 16))
+                                                : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
 };
@@ -120,16 +139,18 @@ __device__ __forceinline__ void foldParts(float *sums, int &base) {
 }
 
 // The chunk's scores; `batch` holds its first keys.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                            int64_t start, KeyBatch &batch) {
   const Attention &a = launch.attention;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane % 4, part = lane / 4;
   float sums[G * 4] = {};
-  for (int d = 0; d < a.headDim; d += kBatch) {
-    KeyBatch next;
-    if (d + kBatch < a.headDim)
-      next.load(a, place, start, d + kBatch);
+  const int dim = dimOf<kRow>(a);
+#pragma unroll 1
+  for (int d = 0; d < dim; d += kBatch) {
+    KeyBatch next = batch;
+    if (d + kBatch < dim)
+      next.load<kRow>(a, place, start, d + kBatch);
 #pragma unroll
     for (int j = 0; j < 8; ++j)
 #pragma unroll
@@ -140,7 +161,7 @@ __device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const 
         sum[0] = fmaf(q, key.x, sum[0]), sum[1] = fmaf(q, key.y, sum[1]);
         sum[2] = fmaf(q, key.z, sum[2]), sum[3] = fmaf(q, key.w, sum[3]);
       }
-    if (d + kBatch < a.headDim)
+    if (d + kBatch < dim)
       batch = next;
   }
   int base = 0;
@@ -150,16 +171,14 @@ __device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const 
     const int head = (base + k) / 4, key = warp * 16 + quad * 4 + (base + k) % 4;
     const int64_t position = start + key;
     float score = __fmul_rn(sums[k], a.scale);
-    if (a.softcap > 0.0f)
-      score = a.softcap * tanhf(score / a.softcap);
-    if (a.slopes)
-      score = __fadd_rn(score, slopeTerm(a, shared.slope[head], position));
+    if (a.softcap > 0.0f || a.slopes)
+      score = bendScore(a, score, shared.slope[head], position);
     shared.p[head][key] = position >= place.first && position <= place.last ? score : -INFINITY;
   }
 }
 
 // Scores of the chunk to e^(score - largest so far); each warp takes whole heads.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
   const int lane = threadIdx.x % 32;
   for (int i = threadIdx.x / 32; i < G; i += kThreads / 32) {
@@ -179,24 +198,24 @@ __device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
 }
 
 // Starts copying the values that this thread will multiply; zeros for keys that are not seen.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void stageValues(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                             int64_t start) {
-  const ValuePlace at(launch.row);
+  const ValuePlace at(rowOf<kRow>(launch));
   if (at.share < at.shares) {
     const uint32_t to = ptx::shared_address(shared.staged() + at.quad * 4);
     for (int j = at.share; j < kChunk; j += at.shares) {
       const bool seen = start + j >= place.first && start + j <= place.last;
-      ptx::cp_async_or_zero(to + j * launch.row * 4,
-                            place.values + (seen ? start + j : place.last) * launch.row + at.quad * 4, seen);
+      ptx::cp_async_or_zero(to + j * rowOf<kRow>(launch) * 4,
+                            place.values + (seen ? start + j : place.last) * rowOf<kRow>(launch) + at.quad * 4, seen);
     }
   }
   ptx::cp_async_commit_group();
 }
 
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared, float (&out)[G][4]) {
-  const ValuePlace at(launch.row);
+  const ValuePlace at(rowOf<kRow>(launch));
 #pragma unroll
   for (int i = 0; i < G; ++i)
 #pragma unroll
@@ -208,7 +227,7 @@ __device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<
   const float *values = shared.staged() + at.quad * 4;
 #pragma unroll 8
   for (int j = at.share; j < kChunk; j += at.shares) {
-    const float4 value = *reinterpret_cast<const float4 *>(values + j * launch.row);
+    const float4 value = *reinterpret_cast<const float4 *>(values + j * rowOf<kRow>(launch));
 #pragma unroll
     for (int i = 0; i < G; ++i) {
       const float p = shared.p[i][j];
@@ -219,10 +238,10 @@ __device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<
 }
 
 // The block's queries and slopes into shared memory.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const Place &place, Shared<G> &shared) {
   const Attention &a = launch.attention;
-  const int dim = static_cast<int>(a.headDim), padded = (dim + kBatch - 1) / kBatch * kBatch;
+  const int dim = dimOf<kRow>(a), padded = (dim + kBatch - 1) / kBatch * kBatch;
   const int64_t firstHead = place.tile * G;
   const float *q = a.q + place.token * a.qStride + (place.kv * launch.group + firstHead) * a.headDim;
   for (int i = threadIdx.x; i < G * padded; i += kThreads) {
@@ -237,52 +256,52 @@ __device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const
 }
 
 // One split: leaves largest and total in `shared`, each share's sum of p v in shared.values.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void attendSplit(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                             int split) {
   float out[G][4] = {};
   KeyBatch batch;
   int64_t start = static_cast<int64_t>(place.firstChunk + split) * kChunk;
-  batch.load(launch.attention, place, start, 0);
-  stageValues<G>(launch, place, shared, start);
-  loadQueries<G>(launch, place, shared);
+  batch.load<kRow>(launch.attention, place, start, 0);
+  stageValues<G, kRow>(launch, place, shared, start);
+  loadQueries<G, kRow>(launch, place, shared);
   __syncthreads();
   for (int chunk = split; chunk < place.chunks; chunk += launch.splits) {
-    scoreChunk<G>(launch, place, shared, start, batch);
+    scoreChunk<G, kRow>(launch, place, shared, start, batch);
     start += static_cast<int64_t>(launch.splits) * kChunk;
     const bool more = chunk + launch.splits < place.chunks;
     if (more)
-      batch.load(launch.attention, place, start, 0);
+      batch.load<kRow>(launch.attention, place, start, 0);
     __syncthreads();
-    softmaxChunk<G>(shared);
-    addValues<G>(launch, shared, out);
+    softmaxChunk<G, kRow>(shared);
+    addValues<G, kRow>(launch, shared, out);
     if (more) {
-      stageValues<G>(launch, place, shared, start);
+      stageValues<G, kRow>(launch, place, shared, start);
       __syncthreads();
     }
   }
-  const ValuePlace at(launch.row);
+  const ValuePlace at(rowOf<kRow>(launch));
   if (at.share < at.shares)
 #pragma unroll
     for (int i = 0; i < G; ++i)
-      *reinterpret_cast<float4 *>(shared.values + (at.share * G + i) * launch.row +
+      *reinterpret_cast<float4 *>(shared.values + (at.share * G + i) * rowOf<kRow>(launch) +
                                   at.quad * 4) = {out[i][0], out[i][1], out[i][2], out[i][3]};
   __syncthreads();
 }
 
 // Puts this block's split into the workspace; returns true in the block that comes last, for which all are visible.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ bool publish(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                         float *partials, int32_t *counter, int split) {
-  const int quads = launch.row / 4, shares = kThreads / quads, stride = launch.row + 4;
+  const int quads = rowOf<kRow>(launch) / 4, shares = kThreads / quads, stride = rowOf<kRow>(launch) + 4;
   float *to = partials + static_cast<int64_t>(split) * G * stride;
   for (int i = threadIdx.x; i < G * quads; i += kThreads) {
     const int head = i / quads, quad = i % quads;
-    const float *from = shared.values + head * launch.row + quad * 4;
+    const float *from = shared.values + head * rowOf<kRow>(launch) + quad * 4;
     float4 sum = *reinterpret_cast<const float4 *>(from);
 #pragma unroll 8
     for (int share = 1; share < shares; ++share) {
-      const float4 v = *reinterpret_cast<const float4 *>(from + share * G * launch.row);
+      const float4 v = *reinterpret_cast<const float4 *>(from + share * G * rowOf<kRow>(launch));
       sum.x = __fadd_rn(sum.x, v.x), sum.y = __fadd_rn(sum.y, v.y);
       sum.z = __fadd_rn(sum.z, v.z), sum.w = __fadd_rn(sum.w, v.w);
     }
@@ -305,10 +324,10 @@ __device__ __forceinline__ bool publish(const AttentionLaunch &launch, const Pla
 
 // The splits' factors e^(largest of the split - largest of all) into shared.p, the sum of all into shared.total; each
 // warp takes whole heads. A head's sink, if there is one, is one more logit that has no value.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void weighSplits(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                             const float *partials, int splits) {
-  const int lane = threadIdx.x % 32, stride = launch.row + 4;
+  const int lane = threadIdx.x % 32, stride = rowOf<kRow>(launch) + 4;
   const float *sinks = launch.attention.sinks;
   for (int i = threadIdx.x / 32; i < G; i += kThreads / 32) {
     const int64_t inGroup = place.tile * G + i;
@@ -330,12 +349,13 @@ __device__ __forceinline__ void weighSplits(const AttentionLaunch &launch, const
 }
 
 // y = the merged splits, added in order.
-template <int G>
+template <int G, int kRow>
 __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                               const float *partials) {
-  constexpr int kTogether = 16; // reads under way
+  constexpr int kTogether = 8; // reads under way
   const Attention &a = launch.attention;
-  const int quads = launch.row / 4, stride = launch.row + 4, splits = min(place.chunks, launch.splits);
+  const int quads = rowOf<kRow>(launch) / 4, stride = rowOf<kRow>(launch) + 4,
+            splits = min(place.chunks, launch.splits);
   for (int round = 0; round < G * quads; round += kThreads) {
     const int item = round + threadIdx.x, head = item / quads, quad = item % quads;
     const bool mine = item < G * quads && place.tile * G + head < launch.group;
@@ -343,11 +363,12 @@ __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, con
     for (int split = 0; split < splits; split += kTogether) {
 #pragma unroll
       for (int k = 0; k < kTogether; ++k)
-        v[k] = mine && split + k < splits ? __ldcg(reinterpret_cast<const float4 *>(
-                                                partials + ((split + k) * G + head) * stride + 4 + quad * 4))
-                                          : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        v[k] =
+            mine && split + k < splits
+                ? __ldcg(reinterpret_cast<const float4 *>(partials + ((split + k) * G + head) * stride + 4 + quad * 4))
+                : float4{0.0f, 0.0f, 0.0f, 0.0f};
       if (round == 0 && split == 0) {
-        weighSplits<G>(launch, place, shared, partials, splits);
+        weighSplits<G, kRow>(launch, place, shared, partials, splits);
         __syncthreads();
       }
       if (mine)
@@ -370,20 +391,21 @@ __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, con
 }
 
 // Fetches the chunk's bytes into the second-level cache.
+template <int kRow>
 __device__ __forceinline__ void prefetchChunk(const AttentionLaunch &launch, const Place &place, int chunk) {
-  const int dim = static_cast<int>(launch.attention.headDim);
+  const int dim = dimOf<kRow>(launch.attention);
   const int64_t start = static_cast<int64_t>(chunk) * kChunk;
   const int positions = static_cast<int>(min(place.last / 16 * 16 + 16 - start, int64_t{kChunk}));
   const char *keys = reinterpret_cast<const char *>(place.keys + start * dim);
-  const char *values = reinterpret_cast<const char *>(place.values + start * launch.row);
+  const char *values = reinterpret_cast<const char *>(place.values + start * rowOf<kRow>(launch));
   for (int i = threadIdx.x * 128; i < positions * dim * 4; i += kThreads * 128)
     ptx::prefetch_l2(keys + i);
-  for (int i = threadIdx.x * 128; i < positions * launch.row * 4; i += kThreads * 128)
+  for (int i = threadIdx.x * 128; i < positions * rowOf<kRow>(launch) * 4; i += kThreads * 128)
     ptx::prefetch_l2(values + i);
 }
 
 // Grid: (kv heads x head tiles, splits, tokens).
-template <int G>
+template <int G, int kRow>
 __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_constant__ AttentionLaunch launch) {
   extern __shared__ __align__(16) uint8_t bytes[];
   Shared<G> &shared = *reinterpret_cast<Shared<G> *>(bytes);
@@ -393,24 +415,26 @@ __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_consta
   const int split = blockIdx.y;
   Place place;
   place.token = launch.firstToken + blockIdx.z;
-  place.kv = blockIdx.x / launch.tiles, place.tile = blockIdx.x % launch.tiles;
+  place.kv = blockIdx.x, place.tile = 0;
+  if (launch.tiles > 1)
+    place.kv = blockIdx.x / launch.tiles, place.tile = blockIdx.x % launch.tiles;
   const int64_t positions = divideUp(a.context, 16) * 16;
   place.keys = a.kCache + place.kv * positions * a.headDim;
-  place.values = a.vCache + place.kv * positions * launch.row;
+  place.values = a.vCache + place.kv * positions * rowOf<kRow>(launch);
   // Before the wait the position may be an old one: good enough to fetch ahead.
   see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
   if (place.last < a.context && place.last >= 0)
     for (int i = 0; i < kAhead && split + i * launch.splits < place.chunks; ++i)
-      prefetchChunk(launch, place, place.firstChunk + split + i * launch.splits);
+      prefetchChunk<kRow>(launch, place, place.firstChunk + split + i * launch.splits);
   ptx::griddepcontrol_wait();
   see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
   if (split >= place.chunks)
     return;
   const int64_t group = (blockIdx.z * a.kvHeads + place.kv) * launch.tiles + place.tile;
-  float *partials = launch.partials + group * launch.splits * G * (launch.row + 4);
-  attendSplit<G>(launch, place, shared, split);
-  if (publish<G>(launch, place, shared, partials, launch.counters + group, split))
-    mergePartials<G>(launch, place, shared, partials);
+  float *partials = launch.partials + group * launch.splits * G * (rowOf<kRow>(launch) + 4);
+  attendSplit<G, kRow>(launch, place, shared, split);
+  if (publish<G, kRow>(launch, place, shared, partials, launch.counters + group, split))
+    mergePartials<G, kRow>(launch, place, shared, partials);
 }
 
 int tileHeads(int64_t group) { return group <= 1 ? 1 : group <= 2 ? 2 : group <= 4 ? 4 : 8; }
@@ -421,9 +445,9 @@ int64_t splitsOf(int64_t kvHeads, int64_t tiles) {
   return wanted < 2 ? 2 : wanted > kMaxSplits ? kMaxSplits : wanted;
 }
 
-template <int G>
-Status start(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
-  const auto kernel = attention_kernel<G>;
+template <int G, int kRow>
+Status startRow(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
+  const auto kernel = attention_kernel<G, kRow>;
   const size_t bytes = sizeof(Shared<G>) + static_cast<size_t>(kChunk * launch.row) * 4;
   if (const Status status = allowShared(kernel, bytes))
     return status;
@@ -435,6 +459,18 @@ Status start(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
       return status;
   }
   return cudaSuccess;
+}
+
+template <int G>
+Status start(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
+  switch (launch.attention.headDim) {
+  case 64:
+    return startRow<G, 64>(launch, tokens, stream);
+  case 128:
+    return startRow<G, 128>(launch, tokens, stream);
+  default:
+    return startRow<G, 0>(launch, tokens, stream);
+  }
 }
 
 int64_t counterBytes(int64_t kvHeads, int64_t tiles) {

@@ -59,7 +59,7 @@ __global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, cons
     return operand + ((tile * 3 * eights + part * eights + eight) * 32 + g * 4) * 4 + dealt<dealing>(column % 16);
   };
   if (token < tokens)
-    return splitRow(norm, x + token * xStride, cols, scratch, threadIdx.x, place);
+    return splitRow<dealing>(norm, x + token * xStride, cols, scratch, threadIdx.x, place);
   for (int column = threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
        column += kRowThreads)
     for (int part = 0; part < 3; ++part)

@@ -63,8 +63,9 @@ __device__ __forceinline__ float finishLogit(const LinearLaunch &launch, float v
   return value;
 }
 
-/// The best of a block's first half warp, which saw all its logits.
-__device__ __forceinline__ void storeBest(const LinearLaunch &launch, Partial best, int thread) {
+/// The best of a block's first half warp, which saw all its logits; called by `threads` threads.
+__device__ __forceinline__ void storeBest(const LinearLaunch &launch, Partial best, int thread,
+                                          int threads = kRowThreads) {
   if (thread < 32) {
 #pragma unroll
     for (int apart = 16; apart > 0; apart /= 2)
@@ -74,7 +75,7 @@ __device__ __forceinline__ void storeBest(const LinearLaunch &launch, Partial be
     if (thread == 0)
       launch.partials[blockIdx.x] = best;
   }
-  for (int i = gridDim.x + blockIdx.x * kRowThreads + thread; i < kLogitPartials; i += gridDim.x * kRowThreads)
+  for (int i = gridDim.x + blockIdx.x * threads + thread; i < kLogitPartials; i += gridDim.x * threads)
     launch.partials[i] = {0.0f, -1, 0, 0};
 }
 

@@ -2,12 +2,13 @@
 //
 // A block owns consecutive panels of 16 rows and all their columns, which are consecutive bytes. One warp, the loader,
 // streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
-// Eight warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores, the
-// weights being the 16-row operand. An activation enters as three bf16 columns whose products are summed (split.cuh).
+// Tile::warps warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores,
+// the weights being the 16-row operand; one more, the finisher, turns their sums into outputs meanwhile. An activation
+// enters as three bf16 columns whose products are summed (split.cuh).
 //
-// Order of additions, for any number of tokens, blocks and stages: warp w takes the steps (32 columns) s = w mod 8 in
-// order into one accumulator for each part; (high + middle) + low; then warps 0 to 7 in order; then bias, activation,
-// scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+// Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns)
+// s = w mod W in order into one accumulator for each part; (high + middle) + low; then the warps in order; then bias,
+// activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
 // 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.
@@ -18,43 +19,42 @@
 
 namespace mcc::cuda {
 
-constexpr int kConsumerWarps = kRowThreads / 32;
-constexpr int kStreamThreads = kRowThreads + 32;
+/// Threads of a block: the multiplying warps, then the loader, then the finisher.
+template <class Tile>
+constexpr int kStreamThreads = (Tile::warps + 2) * 32;
+/// The block barrier of the multiplying warps.
+constexpr uint32_t kOperandBarrier = 2;
 /// Tokens that fit beside each other for `groups` operand groups.
 __host__ __device__ constexpr int tokenCapacity(int groups) { return groups == 1 ? 2 : groups / 3 * 8; }
 
 /// Where things lie in shared memory, in bytes from its start.
 struct StreamShared {
   uint32_t sums, operand, barriers, scratch, zeros, total;
-  __host__ __device__ StreamShared(uint32_t ringBytes, int groups, int panels, int operandBytes) {
+  __host__ __device__ StreamShared(uint32_t ringBytes, int warps, int groups, int panels, int operandBytes) {
     sums = ringBytes;
-    operand = sums + 2u * kConsumerWarps * panels * kPanel * tokenCapacity(groups) * 4u;
-    barriers = operand + operandBytes;
-    scratch = barriers + 2 * 16 * 8;
+    operand = sums + 2u * warps * panels * kPanel * tokenCapacity(groups) * 4u;
+    barriers = operand + operandBytes; // stages full [16], empty [16]; sums full [2], empty [2]
+    scratch = barriers + 36 * 8;
     zeros = scratch + 32;
     total = zeros + 16;
   }
 };
 
 /// Splits one normalised row into operand order: `place(column, part)` gives where a number goes.
-template <class Place>
+template <Dealing dealing, class Place>
 __device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread,
                                          Place place) {
-  const auto put = [&](int column, float value) {
-    const Parts parts = split(value);
+  const auto put = [&](int64_t at, float4 v) {
+    const Parts parts[4] = {split(v.x), split(v.y), split(v.z), split(v.w)};
 #pragma unroll
     for (int part = 0; part < 3; ++part)
-      *place(column, part) = parts.part[part];
+      storeQuad<dealing>(parts, part, static_cast<int>(at), [&](int column) { return place(column, part); });
   };
-  normalise_row(norm, x, cols, scratch, thread, [&](int64_t at, float4 v) {
-    const int column = static_cast<int>(at), padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
-    if (column < padded)
-      put(column, v.x), put(column + 1, v.y), put(column + 2, v.z), put(column + 3, v.w);
-  });
+  normalise_row(norm, x, cols, scratch, thread, put);
   const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols,
             tail = static_cast<int>(divideUp(cols, 4)) * 4;
-  for (int column = tail + thread; column < padded; column += kRowThreads)
-    put(column, 0.0f);
+  for (int column = tail + 4 * thread; column < padded; column += 4 * kRowThreads)
+    put(column, float4{0.0f, 0.0f, 0.0f, 0.0f});
 }
 
 /// The loader: brings the block's panels through the ring, `panels` at a time, in pieces of `pieceCols` columns.
@@ -116,29 +116,30 @@ __device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][4]
 }
 
 /// The warps' sums of one output, in order.
-template <int capacity, int panels>
+template <int warps, int capacity, int panels>
 __device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int token) {
   float sum = sums[panelRow * capacity + token];
 #pragma unroll
-  for (int warp = 1; warp < kConsumerWarps; ++warp)
+  for (int warp = 1; warp < warps; ++warp)
     sum += sums[(warp * panels * kPanel + panelRow) * capacity + token];
   return sum;
 }
 
 /// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
-template <int groups, int panels>
-__device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const float *sums, int panel, int present,
-                                             int thread, Partial &best) {
+template <int warps, int groups, int panels>
+__device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int panel, int present,
+                                           int thread, Partial &best) {
   constexpr int capacity = tokenCapacity(groups);
   const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
-  for (int i = thread; i < outputs; i += kRowThreads) {
+#pragma unroll 1
+  for (int i = thread; i < outputs; i += 32) {
     const int lane = i % kPanel, token = i / kPanel % launch.tokens, unit = i / kPanel / launch.tokens;
     const int row = (panel / perUnit + unit) * kPanel + lane;
     if (row >= launch.rows)
       continue;
-    const float sum = mergeSums<capacity, panels>(sums, unit * perUnit * kPanel + lane, token);
+    const float sum = mergeSums<warps, capacity, panels>(sums, unit * perUnit * kPanel + lane, token);
     const float up =
-        launch.gated ? mergeSums<capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
+        launch.gated ? mergeSums<warps, capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
     float value = finishSums(launch, sum, up, lane, row, token);
     if (launch.partials)
       value = finishLogit(launch, value, row, best);
@@ -146,19 +147,27 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const f
   }
 }
 
+/// Where a lane's activations of the resident operand lie: absent columns read zeros, at a stride of none.
+struct ResidentPlace {
+  uint32_t at, stride; // of a tile
+  __device__ ResidentPlace(uint32_t operand, uint32_t zeros, int tokens, int lane) {
+    // Group column g is part g / 2 of token g % 2.
+    const int part = lane / 8, token = lane / 4 % 2;
+    const bool present = part < 3 && token < tokens;
+    stride = present ? 96 * tokens : 0;
+    at = present ? operand + (part * tokens + token) * 32 + lane % 4 * 8 : zeros;
+  }
+};
+
 /// A lane's activations of the two tiles of step `step`.
 template <int groups>
-__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, uint32_t resident, int step, int lane,
-                                            Operand<groups> (&x)[2]) {
+__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace &resident, int step,
+                                            int lane, Operand<groups> (&x)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int tile = 2 * step + i;
     if constexpr (groups == 1) {
-      // Group column g is part g / 2 of token g % 2; absent columns are zero.
-      const int part = lane / 8, token = lane / 4 % 2;
-      x[i].group[0] = {0, 0};
-      if (part < 3 && token < launch.tokens)
-        x[i].group[0] = ptx::ld_shared_u64(resident + ((tile * 3 + part) * launch.tokens + token) * 32 + lane % 4 * 8);
+      x[i].group[0] = ptx::ld_shared_u64(resident.at + tile * resident.stride);
     } else {
 #pragma unroll
       for (int group = 0; group < groups; ++group)
@@ -172,61 +181,103 @@ template <Dealing dealing>
 __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch,
                                                int thread) {
   for (int token = 0; token < launch.tokens; ++token)
-    splitRow(launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
-      return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
-    });
-  ptx::bar_sync(kRowBarrier, kRowThreads);
+    splitRow<dealing>(
+        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
+          return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
+        });
 }
 
-/// The eight multiplying warps.
+/// The finisher, one warp: outputs from the warps' sums, while those go on to the next panels.
+template <class Tile, int groups, int panels>
+__device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
+                                             const uint8_t *shared, int lane) {
+  constexpr int sumsFloats = Tile::warps * panels * kPanel * tokenCapacity(groups);
+  const uint32_t full = ptx::shared_address(shared) + at.barriers + 32 * 8, empty = full + 2 * 8;
+  Partial best = {0.0f, -1, 0, 0};
+  uint32_t turn = 0;
+  for (int panel = first; panel < last; panel += panels, ++turn) {
+    ptx::mbarrier_wait(full + turn % 2 * 8, turn / 2 % 2);
+    finishTurn<Tile::warps, groups, panels>(launch,
+                                            reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats,
+                                            panel, min(panels, last - panel), lane, best);
+    __syncwarp();
+    if (lane == 0)
+      ptx::mbarrier_arrive(empty + turn % 2 * 8);
+  }
+  if (launch.partials)
+    storeBest(launch, best, lane, 32);
+}
+
+/// The multiplying warps.
 template <class Tile, int groups, int panels>
 __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
                                               uint8_t *shared, int thread) {
   constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
-  constexpr int sumsFloats = kConsumerWarps * panels * kPanel * tokenCapacity(groups);
+  constexpr int warps = Tile::warps, sumsFloats = warps * panels * kPanel * tokenCapacity(groups);
   const int warp = thread / 32, lane = thread % 32;
   const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, empty = full + 16 * 8;
-  Partial best = {0.0f, -1, 0, 0};
-  int stage = 0, turn = 0;
-  uint32_t parity = 0;
-  for (int panel = first; panel < last; panel += panels, turn ^= 1) {
+  const uint32_t sumsFull = full + 32 * 8, sumsEmpty = sumsFull + 2 * 8;
+  // Steps of a whole piece that a warp takes: their loads go before their products.
+  constexpr int batch = groups == 1 ? pieceCols / kStepCols / warps : 1;
+  const ResidentPlace resident(ring + at.operand, ring + at.zeros, launch.tokens, lane);
+  int stage = 0;
+  uint32_t parity = 0, turn = 0;
+  for (int panel = first; panel < last; panel += panels, ++turn) {
     float sums[panels][groups][4] = {};
     for (int column = 0; column < launch.cols; column += pieceCols) {
       const int cols = min(pieceCols, launch.cols - column), steps = static_cast<int>(divideUp(cols, kStepCols));
       const uint32_t piece = ring + stage * (pieceBytes * panels);
       ptx::mbarrier_wait(full + stage * 8, parity);
-#pragma unroll 2
-      for (int step = warp; step < steps; step += kConsumerWarps) {
-        Operand<groups> x[2];
-        loadOperand<groups>(launch, ring + at.operand, column / kStepCols + step, lane, x);
+      const auto takeSteps = [&]<int count>(int firstStep) {
+        Operand<groups> x[count][2];
+        Tile tiles[count][panels];
 #pragma unroll
-        for (int p = 0; p < panels; ++p)
-          Tile::load(piece + p * pieceBytes + step * Tile::stepBytes, lane, cols - step * kStepCols, ring + at.zeros)
-              .multiply(x, sums[p]);
-      }
+        for (int i = 0; i < count; ++i) {
+          const int step = firstStep + i * warps;
+          loadOperand<groups>(launch, resident, column / kStepCols + step, lane, x[i]);
+#pragma unroll
+          for (int p = 0; p < panels; ++p)
+            tiles[i][p] = Tile::load(piece + p * pieceBytes + step * Tile::stepBytes, lane, cols - step * kStepCols,
+                                     ring + at.zeros);
+        }
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+#pragma unroll
+          for (int p = 0; p < panels; ++p)
+            tiles[i][p].multiply(x[i], sums[p]);
+      };
+      if (batch > 1 && cols == pieceCols)
+        takeSteps.template operator()<batch>(warp);
+      else
+#pragma unroll 1
+        for (int step = warp; step < steps; step += warps)
+          takeSteps.template operator()<1>(step);
       __syncwarp();
       if (lane == 0)
         ptx::mbarrier_arrive(empty + stage * 8);
       if (++stage == launch.stages)
         stage = 0, parity ^= 1;
     }
-    float *store = reinterpret_cast<float *>(shared + at.sums) + turn * sumsFloats;
+    // Sums alternate between two places.
+    ptx::mbarrier_wait(sumsEmpty + turn % 2 * 8, turn / 2 % 2 ^ 1);
+    float *store = reinterpret_cast<float *>(shared + at.sums) + turn % 2 * sumsFloats;
     storeSums<Tile, groups, panels>(sums, store + warp * panels * kPanel * tokenCapacity(groups), lane);
-    // Sums alternate between two places, so one barrier a turn is enough.
-    ptx::bar_sync(kRowBarrier, kRowThreads);
-    finishPanels<groups, panels>(launch, store, panel, min(panels, last - panel), thread, best);
+    __syncwarp();
+    if (lane == 0)
+      ptx::mbarrier_arrive(sumsFull + turn % 2 * 8);
   }
-  if (launch.partials)
-    storeBest(launch, best, thread);
 }
 
 template <class Tile, int groups, int panels>
-__global__ __launch_bounds__(kStreamThreads) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
+__global__ __launch_bounds__(kStreamThreads<Tile>,
+                             groups == 1 ? 2
+                                         : 1) void linear_stream_kernel(const __grid_constant__ LinearLaunch launch) {
   extern __shared__ __align__(128) uint8_t shared[];
   const int thread = threadIdx.x;
   const int operandBytes =
       groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
-  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), groups, panels, operandBytes);
+  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), Tile::warps, groups, panels,
+                        operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
     ptx::griddepcontrol_launch_dependents();
@@ -236,7 +287,11 @@ __global__ __launch_bounds__(kStreamThreads) void linear_stream_kernel(const __g
 #else
       ptx::mbarrier_init(full + stage * 8, 32);
 #endif
-      ptx::mbarrier_init(empty + stage * 8, kConsumerWarps);
+      ptx::mbarrier_init(empty + stage * 8, Tile::warps);
+    }
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(full + (32 + i) * 8, Tile::warps);
+      ptx::mbarrier_init(full + (34 + i) * 8, 1);
     }
     ptx::fence_mbarrier_init();
   }
@@ -246,14 +301,21 @@ __global__ __launch_bounds__(kStreamThreads) void linear_stream_kernel(const __g
   const int64_t units = divideUp(launch.panels, panels);
   const int first = static_cast<int>(units * blockIdx.x / gridDim.x) * panels;
   const int last = min(static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) * panels, launch.panels);
-  if (thread >= kRowThreads) {
-    streamPanels<Tile, panels>(launch, first, last, ptx::shared_address(shared), full, empty, thread % 32);
-    return;
-  }
+  constexpr int multiplying = Tile::warps * 32;
+  if (thread >= multiplying && thread < multiplying + 32)
+    return streamPanels<Tile, panels>(launch, first, last, ptx::shared_address(shared), full, empty, thread % 32);
+  if (launch.norm.weight && thread < kRowThreads)
+    for (int i = thread * 32; i < launch.cols; i += kRowThreads * 32)
+      ptx::prefetch_l2(launch.norm.weight + i);
   ptx::griddepcontrol_wait();
-  if constexpr (groups == 1)
-    prepareOperand<Tile::dealing>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
-                                  reinterpret_cast<float *>(shared + at.scratch), thread);
+  if (thread >= multiplying)
+    return finishPanels<Tile, groups, panels>(launch, at, first, last, shared, thread % 32);
+  if constexpr (groups == 1) {
+    if (thread < kRowThreads)
+      prepareOperand<Tile::dealing>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
+                                    reinterpret_cast<float *>(shared + at.scratch), thread);
+    ptx::bar_sync(kOperandBarrier, multiplying);
+  }
   consumePanels<Tile, groups, panels>(launch, at, first, last, shared, thread);
 }
 
@@ -267,7 +329,7 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
   constexpr uint32_t stageBytes = Tile::stageCols / kStepCols * Tile::stepBytes;
   const int operandBytes =
       groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
-  const uint32_t fixed = StreamShared(0, groups, panels, operandBytes).total;
+  const uint32_t fixed = StreamShared(0, Tile::warps, groups, panels, operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
   if (fixed + stages * stageBytes > kHalfShared && fixed + 3 * stageBytes <= kHalfShared)
     stages = (kHalfShared - fixed) / stageBytes;
@@ -278,9 +340,8 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
   const auto kernel = linear_stream_kernel<Tile, groups, panels>;
   if (const Status status = allowShared(kernel, bytes))
     return status;
-  const int64_t blocks =
-      min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()) * Tile::blocksPerProcessor);
-  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads),
+  const int64_t blocks = min(divideUp(launch.panels, panels), static_cast<int64_t>(multiprocessors()));
+  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(min(blocks, kLogitPartials))), dim3(kStreamThreads<Tile>),
                            bytes, stream, launch);
 }
 

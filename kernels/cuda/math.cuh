@@ -101,50 +101,95 @@ __device__ __forceinline__ bool aligned16(const void *pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
 
+/// A thread's part of 2048 columns of a row, all its loads under way at once.
+struct RowBatch {
+  static constexpr int kQuads = 2;
+  static constexpr int64_t kCols = int64_t{4} * kRowThreads * kQuads;
+  float4 quad[kQuads];
+
+  __device__ __forceinline__ static int64_t column(int64_t base, int k, int thread) {
+    return base + 4 * (static_cast<int64_t>(k) * kRowThreads + thread);
+  }
+  __device__ __forceinline__ void load(const float *row, int64_t base, int64_t cols, bool aligned, int thread) {
+#pragma unroll
+    for (int k = 0; k < kQuads; ++k)
+      quad[k] = load4(row, column(base, k, thread), cols, aligned);
+  }
+};
+
+/// Calls use(column, value) for the row's columns of this thread, in order; `first` holds the first batch.
+template <class Use>
+__device__ __forceinline__ void for_quads(const float *row, int64_t cols, bool aligned, int thread,
+                                          const RowBatch &first, Use use) {
+#pragma unroll 1
+  for (int64_t base = 0; base < cols; base += RowBatch::kCols) {
+    RowBatch batch = first;
+    if (base > 0)
+      batch.load(row, base, cols, aligned, thread);
+#pragma unroll
+    for (int k = 0; k < RowBatch::kQuads; ++k)
+      if (const int64_t i = RowBatch::column(base, k, thread); i < cols)
+        use(i, batch.quad[k]);
+  }
+}
+
+/// One normalised quad; columns past the end stay zero, which a mean would change. Without a norm the mean is 0 and the
+/// factor 1, and nothing changes.
+__device__ __forceinline__ float4 normalise_quad(const Norm &norm, float4 v, float mean, float factor, float4 weight,
+                                                 int64_t i, int64_t cols) {
+  v.x = (v.x - mean) * factor, v.y = (v.y - mean) * factor, v.z = (v.z - mean) * factor, v.w = (v.w - mean) * factor;
+  if (norm.weight)
+    v.x = __fmul_rn(v.x, weight.x), v.y = __fmul_rn(v.y, weight.y), v.z = __fmul_rn(v.z, weight.z),
+    v.w = __fmul_rn(v.w, weight.w);
+  if (norm.bias) {
+    const float4 b = load4(norm.bias, i, cols, aligned16(norm.bias));
+    v.x = __fadd_rn(v.x, b.x), v.y = __fadd_rn(v.y, b.y), v.z = __fadd_rn(v.z, b.z), v.w = __fadd_rn(v.w, b.w);
+  }
+  v.y = i + 1 < cols ? v.y : 0.0f, v.z = i + 2 < cols ? v.z : 0.0f, v.w = i + 3 < cols ? v.w : 0.0f;
+  return v;
+}
+
 /// Calls take(column, value) for the row's columns of this thread, four at a time in order, normalised as `norm` says;
-/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds 8 floats.
+/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds 8 floats. Numbers and weights
+/// are read a batch ahead of their use; the code is kept short, for a short kernel waits for its instructions too.
 template <class Take>
-__device__ __forceinline__ void normalise_row(const Norm &norm, const float *x, int64_t cols, float *scratch,
-                                              int thread, Take take) {
-  const bool aligned = aligned16(x);
+__device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t cols, float *scratch, int thread,
+                                              Take take) {
+  if (norm.kind < 0)
+    norm.weight = norm.bias = nullptr;
+  const bool aligned = aligned16(x), weightAligned = aligned16(norm.weight);
+  RowBatch first, weights = {};
+  first.load(x, 0, cols, aligned, thread);
+  if (norm.weight)
+    weights.load(norm.weight, 0, cols, weightAligned, thread);
   float mean = 0.0f, factor = 1.0f;
   if (norm.kind == 1) {
     float sum = 0.0f;
-    for (int64_t i = 4 * thread; i < cols; i += 4 * kRowThreads) {
-      const float4 v = load4(x, i, cols, aligned);
-      sum += v.x + v.y + v.z + v.w;
-    }
+    for_quads(x, cols, aligned, thread, first, [&](int64_t, float4 v) { sum += v.x + v.y + v.z + v.w; });
     mean = row_sum(sum, scratch, thread) / static_cast<float>(cols);
   }
   if (norm.kind >= 0) {
     float squares = 0.0f;
-    for (int64_t i = 4 * thread; i < cols; i += 4 * kRowThreads) {
-      const float4 v = load4(x, i, cols, aligned);
+    for_quads(x, cols, aligned, thread, first, [&](int64_t i, float4 v) {
       const float a = v.x - mean, b = i + 1 < cols ? v.y - mean : 0.0f, c = i + 2 < cols ? v.z - mean : 0.0f,
                   d = i + 3 < cols ? v.w - mean : 0.0f;
       squares = fmaf(a, a, squares), squares = fmaf(b, b, squares);
       squares = fmaf(c, c, squares), squares = fmaf(d, d, squares);
-    }
+    });
     factor = 1.0f / sqrtf(row_sum(squares, scratch, thread) / static_cast<float>(cols) + norm.eps);
   }
-  const bool weightAligned = aligned16(norm.weight), biasAligned = aligned16(norm.bias);
-  for (int64_t i = 4 * thread; i < cols; i += 4 * kRowThreads) {
-    float4 v = load4(x, i, cols, aligned);
-    if (norm.kind >= 0) {
-      v.x = (v.x - mean) * factor, v.y = (v.y - mean) * factor, v.z = (v.z - mean) * factor,
-      v.w = (v.w - mean) * factor;
-      if (norm.weight) {
-        const float4 w = load4(norm.weight, i, cols, weightAligned);
-        v.x = __fmul_rn(v.x, w.x), v.y = __fmul_rn(v.y, w.y), v.z = __fmul_rn(v.z, w.z), v.w = __fmul_rn(v.w, w.w);
-      }
-      if (norm.bias) {
-        const float4 b = load4(norm.bias, i, cols, biasAligned);
-        v.x = __fadd_rn(v.x, b.x), v.y = __fadd_rn(v.y, b.y), v.z = __fadd_rn(v.z, b.z), v.w = __fadd_rn(v.w, b.w);
-      }
-      // A mean turns the padding's zeros into something; columns past the end stay zero.
-      v.y = i + 1 < cols ? v.y : 0.0f, v.z = i + 2 < cols ? v.z : 0.0f, v.w = i + 3 < cols ? v.w : 0.0f;
+#pragma unroll 1
+  for (int64_t base = 0; base < cols; base += RowBatch::kCols) {
+    const RowBatch numbers = first, scales = weights;
+    if (const int64_t next = base + RowBatch::kCols; next < cols) {
+      first.load(x, next, cols, aligned, thread);
+      if (norm.weight)
+        weights.load(norm.weight, next, cols, weightAligned, thread);
     }
-    take(i, v);
+#pragma unroll
+    for (int k = 0; k < RowBatch::kQuads; ++k)
+      if (const int64_t i = RowBatch::column(base, k, thread); i < cols)
+        take(i, normalise_quad(norm, numbers.quad[k], mean, factor, scales.quad[k], i, cols));
   }
 }
 

@@ -39,4 +39,18 @@ __device__ __forceinline__ int dealt(int column) {
     return column / 4 * 4 + column % 2 * 2 + column / 2 % 2;
 }
 
+/// Stores one part of the columns `column` to column + 3, a multiple of 4; place(column) gives where one goes.
+template <Dealing dealing, class Place>
+__device__ __forceinline__ void storeQuad(const Parts (&parts)[4], int part, int column, Place place) {
+  const auto pair = [&](int a, int b) {
+    return static_cast<uint32_t>(parts[a].part[part]) | static_cast<uint32_t>(parts[b].part[part]) << 16;
+  };
+  if constexpr (dealing == Dealing::Halves) {
+    *reinterpret_cast<uint32_t *>(place(column)) = pair(0, 1);
+    *reinterpret_cast<uint32_t *>(place(column + 2)) = pair(2, 3);
+  } else {
+    *reinterpret_cast<uint2 *>(place(column)) = uint2{pair(0, 2), pair(1, 3)};
+  }
+}
+
 } // namespace mcc::cuda

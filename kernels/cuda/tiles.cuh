@@ -23,7 +23,7 @@ struct Operand {
 /// [column][16] bf16: ldmatrix transposes 8 columns x 8 rows at a time.
 struct TileBF16 {
   static constexpr Dealing dealing = Dealing::Halves;
-  static constexpr int stepBytes = 1024, stageCols = 512, ringBytes = 96 * 1024, blocksPerProcessor = 1;
+  static constexpr int stepBytes = 1024, stageCols = 512, ringBytes = 96 * 1024, warps = 8;
   uint32_t tile[2][4];
 
   __device__ static int row(int g, int half) { return g + 8 * half; }
@@ -52,7 +52,7 @@ struct TileBF16 {
 /// [column][16] f16, each the sum of two bf16: the upper 8 bits and the rest.
 struct TileF16 {
   static constexpr Dealing dealing = Dealing::Halves;
-  static constexpr int stepBytes = 1024, stageCols = 512, ringBytes = 96 * 1024, blocksPerProcessor = 1;
+  static constexpr int stepBytes = 1024, stageCols = 512, ringBytes = 96 * 1024, warps = 8;
   uint32_t upper[2][4], rest[2][4];
 
   __device__ static int row(int g, int half) { return TileBF16::row(g, half); }
@@ -133,11 +133,12 @@ struct ScaledTiles {
 /// column).
 struct TileQ8_0 : ScaledTiles {
   static constexpr Dealing dealing = Dealing::Halves;
-  static constexpr int stepBytes = 544, stageCols = 512, ringBytes = 52224, blocksPerProcessor = 2;
+  static constexpr int stepBytes = 544, stageCols = 1024, ringBytes = 5 * 17408, warps = 16;
 
   /// Two int8, the bytes 0 and 2 of `pair`: 128 + the low seven bits less 128 or, where the sign is set, 256.
   __device__ static uint32_t expand(uint32_t pair) {
-    return subtract2((pair & 0x007f007fu) | 0x43004300u, (pair & 0x00800080u) | 0x43004300u);
+    return subtract2(ptx::lop3_and_or(pair, 0x007f007fu, 0x43004300u),
+                     ptx::lop3_and_or(pair, 0x00800080u, 0x43004300u));
   }
 
   __device__ static TileQ8_0 load(uint32_t step, int lane, int, uint32_t) {
@@ -157,11 +158,11 @@ struct TileQ8_0 : ScaledTiles {
 /// d f16 [16], then nibbles [column pair][16]; value d (q - 8).
 struct TileQ4_0 : ScaledTiles {
   static constexpr Dealing dealing = Dealing::Fours;
-  static constexpr int stepBytes = 288, stageCols = 1024, ringBytes = 55296, blocksPerProcessor = 2;
+  static constexpr int stepBytes = 288, stageCols = 1024, ringBytes = 10 * 9216, warps = 16;
 
   /// Two nibbles, at bits 0 and 16 of `pair`: 128 + q less 136.
   __device__ static uint32_t expand(uint32_t pair) {
-    return subtract2((pair & 0x000f000fu) | 0x43004300u, 0x43084308u);
+    return subtract2(ptx::lop3_and_or(pair, 0x000f000fu, 0x43004300u), 0x43084308u);
   }
 
   __device__ static TileQ4_0 load(uint32_t step, int lane, int, uint32_t) {

@@ -3,6 +3,7 @@
 
 #include "kernels/KernelTable.h"
 #include "kernels/cuda/Attention.h"
+#include "kernels/cuda/Experts.h"
 #include "kernels/cuda/Linear.h"
 #include "kernels/cuda/Rows.h"
 #include "kernels/cuda/State.h"
@@ -155,6 +156,31 @@ cuda::Status startDeltaScan(const Arguments &a) {
                                a.context.stream);
 }
 
+cuda::Status startRoute(const Arguments &a) {
+  return cuda::launchRoute(a.context.step,
+                           {a.floats(0), a.floats(1), a.floats(2), a.number(0), a.number(1), a.number(2), a.number(3) != 0, a.number(4), a.number(5), a.number(6),
+                            a.number(7), a.number(8), a.real(0)},
+                           a.context.stream);
+}
+
+cuda::Status startExperts(const Arguments &a) {
+  return cuda::launchExperts(a.context.step,
+                             {a.format(), a.floats(0), a.floats(1), a.bytes(2), a.floats(3), a.floats(4), a.number(0), a.number(1), a.number(2), a.number(3),
+                              a.number(4) != 0, a.number(5), a.number(6), a.number(7), a.number(8), a.number(9) != 0, a.real(0), a.real(1)},
+                             a.context.stream);
+}
+
+cuda::Status startCombine(const Arguments &a) {
+  return cuda::launchCombine(a.context.step, {a.floats(0), a.floats(1), a.floats(2), a.number(0), a.number(1), a.number(2), a.number(3), a.number(4)}, a.context.stream);
+}
+
+cuda::Status startAssemble(const Arguments &a) {
+  return cuda::launchAssemble(a.context.step,
+                              {a.floats(0), a.floats(1), a.floats(2), a.number(0), a.number(1), a.number(2), a.number(3), a.number(4), a.number(5), a.number(6),
+                               a.number(7), a.number(8)},
+                              a.context.stream);
+}
+
 struct Entry {
   std::string_view name;
   cuda::Status (*start)(const Arguments &arguments);
@@ -167,7 +193,8 @@ constexpr Entry entries[] = {
     {"activate", startActivate}, {"gate", startGate},         {"add", startAdd},
     {"clamp", startClamp},     {"scale", startScale},         {"xielu", startXielu},
     {"conv", startConv},       {"selective_scan", startSelectiveScan}, {"state_scan", startStateScan},
-    {"delta_scan", startDeltaScan},
+    {"delta_scan", startDeltaScan}, {"route", startRoute},    {"experts", startExperts},
+    {"combine", startCombine}, {"assemble", startAssemble},
 };
 
 const Entry *entryOf(uint32_t kernel) {

@@ -72,6 +72,12 @@ static double rowBytes(const Arguments &arguments, Format format) {
     return 3 * word * arguments["cols"];
   if (name == "rotary")
     return 2 * word * arguments["pairs"];
+  if (name == "route")
+    return word * arguments["experts"] * (2 + arguments["chosen"]);
+  if (name == "combine")
+    return word * (1 + arguments["slots"]) * arguments["cols"];
+  if (name == "assemble")
+    return 2 * word * arguments["heads"] * arguments["head_dim"];
   if (name == "conv")
     return word * (2 + arguments["taps"]) * arguments["channels"];
   // A state is read and written; its exponentials cost as much again.
@@ -99,6 +105,10 @@ Result<Work> workOf(const Launch &launch, int64_t tokens, int64_t position) {
                        arguments["rows"] * (arguments["gated"] != 0 ? 2 : 1));
   if (kernel->name == "logits")
     return productWork(arguments, launch.format, 1, arguments["rows"]);
+  if (kernel->name == "experts") { // at most all experts are read
+    const double pairs = static_cast<double>(tokens) * arguments["chosen"], rows = arguments["rows"] * (arguments["gated"] != 0 ? 2 : 1);
+    return productWork(arguments, launch.format, std::max(1.0, pairs / arguments["experts"]), rows * std::min(pairs, arguments["experts"]));
+  }
   if (kernel->name == "attention")
     return attentionWork(arguments, tokens, position);
   if (kernel->name == "argmax") // a record of each worker: nothing beside its launch

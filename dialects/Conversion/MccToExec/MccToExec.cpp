@@ -62,6 +62,10 @@ private:
   void lowerConv(ir::ConvOp op);
   void lowerSelectiveScan(ir::SelectiveScanOp op);
   void lowerStateScan(ir::StateScanOp op);
+  void lowerRoute(ir::RouteOp op);
+  void lowerAssemble(ir::AssembleOp op);
+  void lowerExperts(ir::ExpertsOp op);
+  void lowerCombine(ir::CombineOp op);
   void lowerDeltaScan(ir::DeltaScanOp op);
   void lowerActivate(ir::ActivateOp op);
   void lowerGate(ir::GateOp op);
@@ -227,6 +231,39 @@ void Lowering::lowerSelectiveScan(ir::SelectiveScanOp op) {
          {});
 }
 
+void Lowering::lowerAssemble(ir::AssembleOp op) {
+  Place y = home(op.getResult());
+  int64_t heads = op.getHeads();
+  launch(op, "assemble", std::nullopt, {pointer(op.getA()), pointer(op.getB()), y.pointer},
+         {heads, y.stride / heads, static_cast<int64_t>(op.getFirst()), static_cast<int64_t>(op.getSecond()), static_cast<int64_t>(op.getAHead()),
+          static_cast<int64_t>(op.getBHead()), stride(op.getA()), stride(op.getB()), y.stride},
+         {});
+}
+
+void Lowering::lowerRoute(ir::RouteOp op) {
+  Place y = home(op.getResult());
+  launch(op, "route", std::nullopt, {pointer(op.getInput()), pointer(op.getBias()), y.pointer},
+         {ir::features(op.getInput().getType()), static_cast<int64_t>(op.getChosen()), static_cast<int64_t>(op.getScoring()), op.getNormalize() ? 1 : 0,
+          static_cast<int64_t>(op.getGroups()), static_cast<int64_t>(op.getGroupsChosen()), static_cast<int64_t>(op.getGroupScore()), stride(op.getInput()), y.stride},
+         {number(op.getScale())});
+}
+
+void Lowering::lowerExperts(ir::ExpertsOp op) {
+  ir::WeightType weight = op.getWeight().getType();
+  int64_t experts = op.getExperts(), picks = ir::features(op.getPicks().getType()) / 2, cols = weight.getShape()[1];
+  Place y = home(op.getResult());
+  launch(op, "experts", weight.getFormat(), {pointer(op.getInput()), pointer(op.getPicks()), pointer(op.getWeight()), pointer(op.getBias()), y.pointer},
+         {experts, picks, ir::features(op.getType()) / picks, cols, ir::features(op.getInput().getType()) == cols ? 0 : 1, stride(op.getInput()), stride(op.getPicks()),
+          y.stride, static_cast<int64_t>(op.getActivation()), op.getGated() ? 1 : 0},
+         {number(op.getLimit()), number(op.getUpOffset())});
+}
+
+void Lowering::lowerCombine(ir::CombineOp op) {
+  Place y = home(op.getResult());
+  launch(op, "combine", std::nullopt, {pointer(op.getWeights()), pointer(op.getInput()), y.pointer},
+         {static_cast<int64_t>(op.getSlots()), ir::features(op.getType()), stride(op.getWeights()), stride(op.getInput()), y.stride}, {});
+}
+
 void Lowering::lowerStateScan(ir::StateScanOp op) {
   ArrayRef<int64_t> state = op.getState().getType().getShape();
   float timeMax = op.getTimeMax() ? number(*op.getTimeMax()) : std::numeric_limits<float>::max();
@@ -342,6 +379,10 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](ir::ConvOp o) { return lowerConv(o), success(); })
       .Case([&](ir::SelectiveScanOp o) { return lowerSelectiveScan(o), success(); })
       .Case([&](ir::StateScanOp o) { return lowerStateScan(o), success(); })
+      .Case([&](ir::RouteOp o) { return lowerRoute(o), success(); })
+      .Case([&](ir::AssembleOp o) { return lowerAssemble(o), success(); })
+      .Case([&](ir::ExpertsOp o) { return lowerExperts(o), success(); })
+      .Case([&](ir::CombineOp o) { return lowerCombine(o), success(); })
       .Case([&](ir::DeltaScanOp o) { return lowerDeltaScan(o), success(); })
       .Case([&](ir::ActivateOp o) { return lowerActivate(o), success(); })
       .Case([&](ir::GateOp o) { return lowerGate(o), success(); })

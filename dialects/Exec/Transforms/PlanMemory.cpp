@@ -115,6 +115,10 @@ struct PlanMemoryPass : impl::PlanMemoryPassBase<PlanMemoryPass> {
       StringRef kernel = launch.getKernel();
       if (kernel == "linear" || kernel == "logits")
         most = std::max(most, cpu::linearScratchBytes(chunk, launch.getInt("cols")));
+      else if (kernel == "experts")
+        most = std::max(most, cpu::expertsScratchBytes(launch.getInt("cols")));
+      else if (kernel == "route")
+        most = std::max(most, cpu::routeScratchBytes(launch.getInt("experts")));
       else if (kernel == "attention")
         most = std::max(most, cpu::attentionScratchBytes(launch.getInt("head_dim")));
     });

@@ -46,6 +46,18 @@ def Mcc_RopePairing : I32EnumAttr<"RopePairing", "which dimensions rotate togeth
   let cppNamespace = "::mcc::ir";
 }
 
+// Values are those of kernels/KernelTable.def, `route`.
+def Mcc_Scoring : I32EnumAttr<"Scoring", "what a router makes of its logits", [
+    I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"SelectedSoftmax", 1, "selected_softmax">,
+    I32EnumAttrCase<"Sigmoid", 2, "sigmoid">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
+def Mcc_GroupScore : I32EnumAttr<"GroupScore", "how groups of experts are ranked", [
+    I32EnumAttrCase<"Max", 0, "max">, I32EnumAttrCase<"TopTwoSum", 1, "top_two_sum">]> {
+  let cppNamespace = "::mcc::ir";
+}
+
 // Attributes ----------------------------------------------------------------------------------------------------
 
 def Mcc_SourceAttr : AttrDef<Mcc_Dialect, "Source"> {

@@ -33,9 +33,9 @@ static LogicalResult verifyMatrix(Operation *op, WeightType weight, int64_t cols
 LogicalResult WeightOp::verify() {
   if (getSources().empty()) // C1
     return emitOpError("has no source; name at least one tensor");
-  if (getInterleaved() && (getSources().size() != 2 || getType().getShape()[0] % 2)) // C2
+  if (getInterleaved() && (getSources().size() % 2 || getType().getShape()[0] % 2)) // C2
     return emitOpError() << "interleaves " << getSources().size() << " sources into " << getType().getShape()[0]
-                         << " rows; two sources of equal rows are wanted";
+                         << " rows; two halves of equal rows are wanted";
   if (getNegatedExp() && getType().getFormat() != Format::F32) // C3
     return emitOpError() << "takes exponentials into " << getType() << "; only f32 holds them";
   return success();
@@ -129,6 +129,58 @@ static LogicalResult verifyFeatures(Operation *op, StringRef what, Value value, 
 }
 
 static InFlightDiagnostic emitStateError(Operation *op, StateType state) { return op->emitOpError() << "state has type " << state << "; "; }
+
+LogicalResult AssembleOp::verify() {
+  int64_t heads = getHeads(), first = getFirst(), second = getSecond(), out = features(getType());
+  if (heads < 1 || out % heads || first < 1 || second < 0 || first + second > out / heads) // C1
+    return emitOpError() << "result has " << out << " features; " << heads << " heads of at least " << first + second << " are wanted";
+  auto ends = [&](Value part, int64_t distance, int64_t count) { return distance >= 0 && (heads - 1) * distance + count <= features(part.getType()); };
+  if (!ends(getA(), getAHead(), first)) // C2
+    return emitOpError() << "takes " << first << " features every " << getAHead() << " for " << heads << " heads; the first part has " << features(getA().getType());
+  if (getB() && !ends(getB(), getBHead(), second))
+    return emitOpError() << "takes " << second << " features every " << getBHead() << " for " << heads << " heads; the second part has " << features(getB().getType());
+  if (!getB() && second != 0) // C3
+    return emitOpError() << "takes " << second << " features of a second part that is not there";
+  return success();
+}
+
+LogicalResult RouteOp::verify() {
+  int64_t experts = features(getInput().getType()), chosen = getChosen(), groups = getGroups();
+  if (chosen < 1 || chosen > experts) // C1
+    return emitOpError() << "chooses " << chosen << " of " << experts << " experts";
+  if (features(getType()) != 2 * chosen) // C2
+    return emitOpError() << "result has " << features(getType()) << " features; " << chosen << " weights and numbers are wanted";
+  if (failed(verifyVector(*this, "bias", getBias(), experts))) // C3
+    return failure();
+  int64_t groupsChosen = getGroupsChosen();
+  if (groups < 1 || experts % groups || groupsChosen < 1 || groupsChosen > groups || experts / groups * groupsChosen < chosen) // C4
+    return emitOpError() << "chooses " << chosen << " experts from " << groupsChosen << " of " << groups << " groups of " << experts << " experts in all";
+  if (getGroupScore() == GroupScore::TopTwoSum && experts / groups < 2)
+    return emitOpError() << "ranks groups by their two best; a group has " << experts / groups;
+  return success();
+}
+
+LogicalResult ExpertsOp::verify() {
+  WeightType weight = getWeight().getType();
+  int64_t experts = getExperts(), picks = features(getPicks().getType()) / 2;
+  if (weight.getShape().size() != 2 || experts < 1 || weight.getShape()[0] % (experts * (getGated() ? 32 : 16))) // C1
+    return emitOpError() << "weight has type " << weight << "; " << experts << " experts of whole panels of 16 rows are wanted";
+  int64_t rows = weight.getShape()[0] / experts / (getGated() ? 2 : 1), cols = weight.getShape()[1], in = features(getInput().getType());
+  if (features(getType()) != picks * rows) // C2
+    return emitOpError() << "result has " << features(getType()) << " features; " << picks << " picks of " << rows << " rows are wanted";
+  if (in != cols && in != picks * cols) // C3
+    return emitOpError() << "input has " << in << " features; " << cols << " columns once or for each of " << picks << " picks are wanted";
+  return verifyVector(*this, "bias", getBias(), weight.getShape()[0]); // C4
+}
+
+LogicalResult CombineOp::verify() {
+  int64_t slots = getSlots(), in = features(getInput().getType());
+  if (slots < 1 || in != slots * features(getType())) // C1
+    return emitOpError() << "input has " << in << " features; " << slots << " slots of " << features(getType()) << " are wanted";
+  if (features(getWeights().getType()) < slots) // C2
+    return emitOpError() << "has " << features(getWeights().getType()) << " weights for " << slots << " slots";
+  return success();
+}
 
 LogicalResult ConvOp::verify() {
   WeightType weight = getWeight().getType();

@@ -289,7 +289,80 @@ def Mcc_DeltaScanOp : Mcc_Op<"delta_scan", (ins Mcc_Activations:$query, Mcc_Acti
   let hasVerifier = 1;
 }
 
+// Experts -------------------------------------------------------------------------------------------------------
+
+def Mcc_RouteOp : Mcc_Op<"route", (ins Mcc_Scoring:$scoring, Mcc_Activations:$input, Optional<Mcc_WeightType>:$bias, I64Attr:$chosen, UnitAttr:$normalize,
+    DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$groupsChosen, DefaultValuedAttr<Mcc_GroupScore, "::mcc::ir::GroupScore::Max">:$groupScore,
+    DefaultValuedAttr<F64Attr, "1.0">:$scale), [Pure]> {
+  let summary = "chooses the experts of every token by a router's logits";
+  let description = [{
+    The result holds, per token, the weights of the chosen experts and then their numbers, by falling rank; see the kernel `route`. `bias` counts for
+    the choice only.
+
+    (C1) there are at least as many experts (input features) as chosen, and at least one. (C2) the result has 2 * chosen features.
+    (C3) bias is an f32 vector of experts. (C4) experts divide by groups, and those of the chosen groups suffice.
+    ```mlir
+    %p = mcc.route softmax %l choose 2 normalize : tensor<?x8xf32> to tensor<?x4xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $scoring $input (`bias` `(` $bias^ `:` type($bias) `)`)? `choose` $chosen (`normalize` $normalize^)? (`groups` $groups^ `choose` $groupsChosen `by` $groupScore)?
+    (`scale` $scale^)? (`on` $device^)? attr-dict `:` type($input) `to` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Mcc_ExpertsOp : Mcc_Op<"experts", (ins Mcc_Activations:$input, Mcc_Activations:$picks, Mcc_WeightType:$weight, Optional<Mcc_WeightType>:$bias, I64Attr:$experts,
+    DefaultValuedAttr<Mcc_Activation, "::mcc::ir::ActivationKind::None">:$activation, UnitAttr:$gated, DefaultValuedAttr<F64Attr, "0.0">:$limit,
+    DefaultValuedAttr<F64Attr, "0.0">:$upOffset), [Pure]> {
+  let summary = "a linear of every chosen expert";
+  let description = [{
+    The weight holds the experts' rows one expert after the other; `gated`: gate and up rows interleaved. The input is one row for all experts of a token, or one
+    for each; the result has one for each. `limit` and `up_offset`: see the kernel `experts`.
+
+    (C1) the weight is a matrix whose rows divide by experts into multiples of 16 (of 32 when gated). (C2) the result's features are those rows (half when
+    gated) for each pick, half of the features of picks. (C3) input features are the weight's columns, once or for each pick.
+    (C4) bias is an f32 vector of the weight's rows.
+    ```mlir
+    %h = mcc.experts %x, %p, %w of 8 gated activation silu : (tensor<?x64xf32>, tensor<?x4xf32>, !mcc.weight<512x64xf32>) -> tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = [{ $input `,` $picks `,` $weight (`bias` $bias^)? `of` $experts (`gated` $gated^)? (`activation` $activation^)? (`limit` $limit^)? (`up_offset` $upOffset^)?
+    (`on` $device^)? attr-dict `:` functional-type(operands, results) }];
+  let hasVerifier = 1;
+}
+
+def Mcc_CombineOp : Mcc_Op<"combine", (ins Mcc_Activations:$weights, Mcc_Activations:$input, I64Attr:$slots), [Pure]> {
+  let summary = "the weighted sum of the rows that a token has, in order";
+  let description = [{
+    (C1) input features divide by slots; the result has that part of them. (C2) weights have at least slots features: the first ones weigh.
+    ```mlir
+    %y = mcc.combine %p, %h slots 2 : tensor<?x4xf32>, tensor<?x128xf32> to tensor<?x64xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$weights `,` $input `slots` $slots (`on` $device^)? attr-dict `:` type($weights) `,` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 // Element-wise and shape ----------------------------------------------------------------------------------------
+
+def Mcc_AssembleOp : Mcc_Op<"assemble", (ins Mcc_Activations:$a, I64Attr:$aHead, I64Attr:$first, Optional<Mcc_Activations>:$b, DefaultValuedAttr<I64Attr, "0">:$bHead,
+    DefaultValuedAttr<I64Attr, "0">:$second, I64Attr:$heads), [Pure]> {
+  let summary = "heads put together from parts of others, zeros at their ends";
+  let description = [{
+    Head h of the result is `first` features of a from h * a_head on, then `second` of b from h * b_head on, then zeros. With a head distance of 0 all heads share
+    the part.
+
+    (C1) result features divide by heads into at least first + second. (C2) the last head's part ends within a, and within b. (C3) second needs b.
+    ```mlir
+    %k = mcc.assemble %r every 0 take 8, %n every 32 take 16 heads 4 : (tensor<?x8xf32>, tensor<?x128xf32>) -> tensor<?x96xf32>
+    ```
+  }];
+  let results = (outs Mcc_Activations:$result);
+  let assemblyFormat = "$a `every` $aHead `take` $first (`,` $b^ `every` $bHead `take` $second)? `heads` $heads (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
 
 def Mcc_ActivateOp : Mcc_Op<"activate", (ins Mcc_Activation:$activation, Mcc_Activations:$input), [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "y = activation(x)";

@@ -38,7 +38,7 @@ func.func @weight_c1() {
 // -----
 
 func.func @weight_c2() {
-  // expected-error @+1 {{interleaves 1 sources into 64 rows; two sources of equal rows are wanted}}
+  // expected-error @+1 {{interleaves 1 sources into 64 rows; two halves of equal rows are wanted}}
   %w = mcc.weight ["a"] interleaved : <64x64xf32>
   return
 }

@@ -370,7 +370,7 @@ TEST_CASE("latent attention: dimensions, one rotated key, yarn's scale") {
   double mscale = 0.1 * std::log(40.0) + 1;
   CHECK(specOf("deepseek-v3", {{"rope_parameters", yarn}}).block(0).attention.scale ==
         doctest::Approx(mscale * mscale / std::sqrt(24.0)).epsilon(1e-14));
-  CHECK(modelSize(specOf("deepseek-v3")).cacheElems == 2 * (32 + 8));
+  CHECK(modelSize(specOf("deepseek-v3")).cacheElems == 2 * 2 * 4 * 24); // cached expanded
 }
 
 TEST_CASE("attention sinks, gates, inner norms") {

@@ -144,18 +144,22 @@ void runStep(int64_t threads, int64_t tokens, int64_t position, int64_t scratchB
     worker.join();
 }
 
-#define MCC_LOOKUP(enumerator, suffix) {mcc_cpu_embed_##suffix, mcc_cpu_positions_##suffix, mcc_cpu_linear_##suffix, mcc_cpu_logits_##suffix},
+#define MCC_LOOKUP(enumerator, suffix)                                                                                 \
+  {mcc_cpu_embed_##suffix, mcc_cpu_positions_##suffix, mcc_cpu_linear_##suffix, mcc_cpu_logits_##suffix,              \
+   mcc_cpu_experts_##suffix},
 static const struct {
   EmbedEntry embed;
   PositionsEntry positions;
   LinearEntry linear;
   LogitsEntry logits;
+  ExpertsEntry experts;
 } entries[] = {MCC_FOR_EACH_FORMAT(MCC_LOOKUP)};
 
 EmbedEntry embedEntry(Format format) { return entries[static_cast<size_t>(format)].embed; }
 PositionsEntry positionsEntry(Format format) { return entries[static_cast<size_t>(format)].positions; }
 LinearEntry linearEntry(Format format) { return entries[static_cast<size_t>(format)].linear; }
 LogitsEntry logitsEntry(Format format) { return entries[static_cast<size_t>(format)].logits; }
+ExpertsEntry expertsEntry(Format format) { return entries[static_cast<size_t>(format)].experts; }
 
 double largestDifference(const float *a, int64_t aStride, const float *b, int64_t bStride, int64_t rows, int64_t cols) {
   double largest = 0;

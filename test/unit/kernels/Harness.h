@@ -53,10 +53,12 @@ using EmbedEntry = decltype(&mcc_cpu_embed_f32);
 using PositionsEntry = decltype(&mcc_cpu_positions_f32);
 using LinearEntry = decltype(&mcc_cpu_linear_f32);
 using LogitsEntry = decltype(&mcc_cpu_logits_f32);
+using ExpertsEntry = decltype(&mcc_cpu_experts_f32);
 EmbedEntry embedEntry(Format format);
 PositionsEntry positionsEntry(Format format);
 LinearEntry linearEntry(Format format);
 LogitsEntry logitsEntry(Format format);
+ExpertsEntry expertsEntry(Format format);
 
 /// Largest |a - b| over rows [rows, cols] of the given strides.
 double largestDifference(const float *a, int64_t aStride, const float *b, int64_t bStride, int64_t rows, int64_t cols);
