@@ -65,8 +65,7 @@ std::optional<std::string> unsupportedBlock(const std::string &prefix, const Blo
 } // namespace
 
 std::optional<std::string> unsupportedField(const ModelSpec &spec) {
-  auto field = firstPresent("", {{spec.quantization.has_value(), "quantization"},
-                                 {spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
+  auto field = firstPresent("", {{spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
   for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
     field = unsupportedBlock("blocks[" + std::to_string(i) + "].", spec.blocks[i]);
   return field;

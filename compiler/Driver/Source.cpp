@@ -4,6 +4,7 @@
 #include "compiler/Import/Gguf.h"
 #include "compiler/Import/GgufSpec.h"
 #include "compiler/Import/HuggingFaceConfig.h"
+#include "compiler/Import/QuantizedCheckpoint.h"
 #include "compiler/Import/SpecJson.h"
 #include "compiler/Support/Error.h"
 
@@ -125,6 +126,12 @@ llvm::Expected<Source> openSource(const std::vector<std::string> &inputs, llvm::
     return std::move(error);
   // Published files of some families leave out the prefix of all tensor names, or add one.
   fitTensorPrefix(source.spec, [&](llvm::StringRef name) { return source.checkpoint->find(name) != nullptr; });
+  if (source.spec.quantization) {
+    auto unpacked = unpackQuantized(std::move(source.checkpoint), *source.spec.quantization, requiredTensors(source.spec));
+    if (!unpacked)
+      return unpacked.takeError();
+    source.checkpoint = std::move(*unpacked);
+  }
   if (llvm::Error mismatch = checkTensors(*source.checkpoint, requiredTensors(source.spec), source.spec.tiedHead))
     return std::move(mismatch);
   source.tokenizer = tokenizer.empty() ? (source.checkpoint->gguf() ? "" : findTokenizer(inputs)) : tokenizer.str();

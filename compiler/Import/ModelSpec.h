@@ -196,6 +196,7 @@ struct QuantizationSpec {
   int64_t groupSize = 0;                ///< gptq, awq: inputs that share a scale; -1: all
   int64_t blockRows = 0, blockCols = 0; ///< fp8; 0: one scale per tensor
   bool ordered = false;                 ///< gptq: groups in the order of activations (`desc_act`)
+  bool zerosLessOne = false;            ///< gptq: zeros are stored less one (the first version of the format)
   std::vector<std::string> excluded;    ///< modules that are stored plainly, as the config names them
   bool operator==(const QuantizationSpec &) const = default;
 };

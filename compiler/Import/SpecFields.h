@@ -298,6 +298,7 @@ void describeFields(V &visit, Tag<QuantizationSpec>) {
   visit("block_rows", &QuantizationSpec::blockRows, natural, "fp8: rows that share a scale; 0: all");
   visit("block_cols", &QuantizationSpec::blockCols, natural, "fp8: columns that share a scale; 0: all");
   visit("ordered", &QuantizationSpec::ordered, anything, "gptq: groups in the order of activations");
+  visit("zeros_less_one", &QuantizationSpec::zerosLessOne, anything, "gptq: zeros are stored less one");
   visit("excluded", &QuantizationSpec::excluded, anything, "modules that are stored plainly");
 }
 

@@ -18,7 +18,7 @@ static void readGroups(ConfigReader &config, QuantizationSpec &quantization) {
 static void readFp8(ConfigReader &config, QuantizationSpec &quantization) {
   if (std::string format = config.text("fmt", "e4m3"); format != "e4m3")
     config.refuse("fmt", "is {0}; only 'e4m3' is supported", quoteJson(format));
-  config.ignore({"activation_scheme"});
+  config.ignore({"activation_scheme", "activation_scale_ub"});
   std::optional<std::vector<int64_t>> block = config.integers("weight_block_size");
   if (!block)
     return;
@@ -31,8 +31,10 @@ static void readFp8(ConfigReader &config, QuantizationSpec &quantization) {
 static void readGptq(ConfigReader &config, QuantizationSpec &quantization) {
   readGroups(config, quantization);
   quantization.ordered = config.flag("desc_act", false);
-  if (std::string format = config.text("checkpoint_format", "gptq"); format != "gptq")
-    config.refuse("checkpoint_format", "is {0}; only 'gptq' is supported", quoteJson(format));
+  std::string format = config.text("checkpoint_format", "gptq");
+  if (format != "gptq" && format != "gptq_v2")
+    config.refuse("checkpoint_format", "is {0}; only 'gptq' and 'gptq_v2' are supported", quoteJson(format));
+  quantization.zerosLessOne = format == "gptq";
   config.ignore({"sym",
                  "damp_percent",
                  "true_sequential",
@@ -69,13 +71,13 @@ static void readAwq(ConfigReader &config, QuantizationSpec &quantization) {
 
 std::optional<QuantizationSpec> readQuantization(ConfigReader &config) {
   static constexpr ConfigReader::Choice<Method> methods[] = {
-      {"fp8", Method::Fp8}, {"mxfp4", Method::Mxfp4}, {"gptq", Method::Gptq}, {"awq", Method::Awq}};
+      {"fp8", Method::Fp8}, {"fbgemm_fp8", Method::Fp8}, {"mxfp4", Method::Mxfp4}, {"gptq", Method::Gptq}, {"awq", Method::Awq}};
   std::optional<ConfigReader> keys = config.nested("quantization_config");
   if (!keys)
     return std::nullopt;
   QuantizationSpec quantization;
   if (!keys->has("quant_method"))
-    keys->refuse("quant_method", "is missing; known are 'fp8', 'mxfp4', 'gptq' and 'awq'");
+    keys->refuse("quant_method", "is missing; known are 'fp8', 'fbgemm_fp8', 'mxfp4', 'gptq' and 'awq'");
   quantization.method = keys->choice<Method>("quant_method", "fp8", methods);
   quantization.excluded = keys->texts("modules_to_not_convert").value_or(std::vector<std::string>());
   if (quantization.method == Method::Fp8)

@@ -223,13 +223,15 @@ TEST_CASE("quantised checkpoints are described where the method is known") {
   CHECK(gptq.quantization->method == QuantizationSpec::Method::Gptq);
   CHECK(gptq.quantization->groupSize == 128);
   CHECK(gptq.quantization->ordered);
+  CHECK(gptq.quantization->zerosLessOne);
+  CHECK_FALSE(configSpec(quantised(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2"})")).quantization->zerosLessOne);
   ModelSpec fp8 = configSpec(quantised(
       R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 64]})"));
   CHECK(fp8.quantization->blockRows == 128);
   CHECK(fp8.quantization->blockCols == 64);
   CHECK(configError(quantised(R"({"quant_method": "gptqq"})")) ==
         "config.json:20:43: error: field 'quantization_config.quant_method' is \"gptqq\", which is not supported; "
-        "known are 'fp8', 'mxfp4', "
+        "known are 'fp8', 'fbgemm_fp8', 'mxfp4', "
         "'gptq' and 'awq'; did you mean 'gptq'?");
   CHECK(configError(quantised(R"({"bits": 4})")).find("'quantization_config.quant_method' is missing") !=
         std::string::npos);

@@ -108,7 +108,7 @@ TEST_CASE("every field survives printing and reading") {
   spec.embeddingNorm = NormSpec{NormSpec::Kind::Layer, 1e-7, 1, true, true};
   spec.logitScale = 0.0625;
   spec.logitSoftcap = 30;
-  spec.quantization = QuantizationSpec{QuantizationSpec::Method::Gptq, 4, 128, 0, 0, true, {"lm_head"}};
+  spec.quantization = QuantizationSpec{QuantizationSpec::Method::Gptq, 4, 128, 0, 0, true, true, {"lm_head"}};
   spec.tensors["embedding_norm"] = "en.weight";
   BlockSpec &block = spec.blocks[0];
   block.residualScale = 0.22;
