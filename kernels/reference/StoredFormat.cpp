@@ -4,6 +4,7 @@
 // little-endian; d is an IEEE half unless said.
 #include "kernels/reference/StoredFormat.h"
 
+#include "kernels/reference/CodebookFormats.h"
 #include "kernels/reference/Dequantize.h"
 
 #include <bit>
@@ -163,6 +164,9 @@ const StoredFormat kStoredFormats[] = {
     {"iq4_xs", 23, 256, 136, blockIq4Xs}, {"tq1_0", 34, 256, 54, blockTq1_0}, {"tq2_0", 35, 256, 66, blockTq2_0},
     {"mxfp4", 39, 32, 17, blockMxfp4},    {"nvfp4", 40, 64, 36, blockNvfp4},  {"q1_0", 41, 128, 18, blockQ1_0},
     {"q2_0", 42, 64, 18, blockQ2_0},
+    {"iq2_xxs", 16, 256, 66, blockIq2Xxs}, {"iq2_xs", 17, 256, 74, blockIq2Xs},   {"iq2_s", 22, 256, 82, blockIq2S},
+    {"iq3_xxs", 18, 256, 98, blockIq3Xxs}, {"iq3_s", 21, 256, 110, blockIq3S},    {"iq1_s", 19, 256, 50, blockIq1S},
+    {"iq1_m", 29, 256, 56, blockIq1M},
 };
 
 } // namespace

@@ -21,7 +21,7 @@ def certain(case):
 
 class ArchPairs(TestCase):
     def check(self, source, cases):
-        self.assertGreater(sum(len(certain(case)) for case in cases), 100)
+        self.assertGreaterEqual(sum(len(certain(case)) for case in cases), 100)
         for case in cases:
             tokens = ",".join(str(token) for token in case["input_ids"])
             ids = self.ran(model_of(source), "--tokens", tokens, "-n", case["n"]).ids()

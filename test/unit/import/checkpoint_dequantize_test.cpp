@@ -1,4 +1,5 @@
 // Reference dequantisation: blocks whose values are worked out by hand from the format, one per layout.
+#include "kernels/reference/Codebooks.h"
 #include "kernels/reference/Dequantize.h"
 #include "kernels/reference/StoredFormat.h"
 
@@ -6,6 +7,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -187,4 +189,65 @@ TEST_CASE("the tables of ggml types agree") {
     ++shared;
   }
   CHECK(shared >= 11);
+}
+
+TEST_CASE("codebooks have their sizes, ascending words, and known first and last ones") {
+  struct Known {
+    const Codebook &book;
+    int size, digits, levels;
+    std::vector<uint8_t> second, last;
+  };
+  const Known all[] = {{codebookIq2Xxs(), 256, 8, 3, {2, 0, 0, 0, 0, 0, 0, 0}, {1, 2, 2, 0, 0, 1, 2, 2}},
+                       {codebookIq2Xs(), 512, 8, 3, {2, 0, 0, 0, 0, 0, 0, 0}, {2, 2, 2, 2, 2, 2, 2, 2}},
+                       {codebookIq2S(), 1024, 8, 3, {2, 0, 0, 0, 0, 0, 0, 0}, {2, 2, 2, 2, 2, 2, 2, 2}},
+                       {codebookIq1(), 2048, 8, 3, {2, 0, 0, 0, 0, 0, 0, 0}, {2, 2, 2, 2, 2, 2, 2, 2}},
+                       {codebookIq3Xxs(), 256, 4, 8, {2, 0, 0, 0}, {2, 0, 7, 7}},
+                       {codebookIq3S(), 512, 4, 8, {1, 0, 0, 0}, {0, 0, 7, 7}}};
+  for (const Known &known : all) {
+    CAPTURE(known.size);
+    REQUIRE(known.book.size() == known.size);
+    auto word = [&](int index) { return std::vector<uint8_t>(known.book.word(index), known.book.word(index) + known.digits); };
+    CHECK(word(0) == std::vector<uint8_t>(known.digits));
+    CHECK(word(1) == known.second);
+    CHECK(word(known.size - 1) == known.last);
+    for (int index = 1; index < known.size; ++index) {
+      std::vector<uint8_t> before = word(index - 1), after = word(index);
+      REQUIRE(std::lexicographical_compare(before.rbegin(), before.rend(), after.rbegin(), after.rend()));
+      REQUIRE(*std::max_element(after.begin(), after.end()) < known.levels);
+    }
+  }
+}
+
+TEST_CASE("codebook formats: indices, signs and scales") {
+  auto stored = [](const char *name, std::vector<std::pair<size_t, uint8_t>> bytes) {
+    const StoredFormat &format = *parseStoredFormat(name);
+    std::vector<uint8_t> block(format.blockBytes);
+    for (auto [at, byte] : bytes)
+      block[at] = byte;
+    std::vector<float> values(format.blockElems);
+    dequantizeStored(format, block.data(), values.data(), format.blockElems);
+    return values;
+  };
+  // d = 1, word 1 for the first octet (its first digit is 2), the last group's scale 15, signs 1 for its last octet.
+  std::vector<float> values = stored("iq2_xxs", {{1, kOneHigh}, {2, 1}, {2 + 60, 0}, {2 + 62, 0x20}, {2 + 63, 0xf0}});
+  CHECK(values[0] == 43 * 0.125f);
+  CHECK(values[1] == 8 * 0.125f);
+  CHECK(values[248] == -8 * 3.875f); // bit 21 of the word: minus for the first, and for the eighth, which makes them even
+  CHECK(values[249] == 8 * 3.875f);
+  CHECK(values[255] == -8 * 3.875f);
+  // A high index bit moves to another word; the nibble on top is the second group's scale.
+  values = stored("iq3_s", {{1, kOneHigh}, {66, 1}, {74, 0x80}, {106, 0x30}});
+  const uint8_t *word = codebookIq3S().word(256);
+  CHECK(values[0] == static_cast<float>(2 * word[0] + 1));
+  CHECK(values[7] == -1);
+  CHECK(values[32] == 7);
+  // The shift goes down where the top bit is set.
+  values = stored("iq1_s", {{1, kOneHigh}, {34 + 1, 0x80}});
+  CHECK(values[0] == -1.125f);
+  CHECK(values[32] == -0.875f);
+  // d is spread over the tops of four words: 0x3c00 has nibbles 0, 0, 12 and 3.
+  values = stored("iq1_m", {{48 + 5, 0xc0}, {48 + 7, 0x30}, {32, 0x08}, {48, 0x08}});
+  CHECK(values[0] == -1.125f);
+  CHECK(values[8] == -0.875f);
+  CHECK(values[16] == 3 * -0.875f);
 }
