@@ -1,5 +1,5 @@
-// Finds, for every weight the model needs, the tensors that a quantised checkpoint stores instead of it, and reads rows by
-// dequantising them (kernels/reference/PublishedWeight.h), so that the rest of the compiler sees plain weights.
+// Finds, for every weight the model needs, the tensors that a quantised checkpoint stores instead of it, and reads rows
+// by dequantising them (kernels/reference/PublishedWeight.h), so that the rest of the compiler sees plain weights.
 //
 // Which weights are packed is what the file holds, not what the config lists as excluded: a tensor of an ordinary type
 // under the weight's own name is plain. All sizes and indices are checked here, before any row is read.
@@ -109,8 +109,8 @@ void QuantizedCheckpoint::add(const RequiredTensor &wanted, const TensorInfo &ma
 llvm::Error QuantizedCheckpoint::checkGroups(const TensorInfo &quants, int64_t cols, int64_t groupSize) {
   if (cols % groupSize == 0)
     return llvm::Error::success();
-  return diagnose(whereTensor(quants), "is packed in groups of {0} inputs, which do not divide its {1} inputs", groupSize,
-                  cols);
+  return diagnose(whereTensor(quants), "is packed in groups of {0} inputs, which do not divide its {1} inputs",
+                  groupSize, cols);
 }
 
 llvm::Error QuantizedCheckpoint::addGroupParameters(const std::string &base, const TensorInfo &quants, Shape zeroShape,
@@ -182,8 +182,8 @@ llvm::Error QuantizedCheckpoint::addAwq(const RequiredTensor &wanted, const Tens
   std::string base = wanted.name.substr(0, wanted.name.size() - 7);
   if (llvm::Error error = checkStored(quants, {"I32"}, {weight.cols, weight.rows / 8}))
     return error;
-  if (llvm::Error error = addGroupParameters(base, quants, {groups, weight.rows / 8}, {groups, weight.rows}, weight.zeros,
-                                             weight.scales))
+  if (llvm::Error error = addGroupParameters(base, quants, {groups, weight.rows / 8}, {groups, weight.rows},
+                                             weight.zeros, weight.scales))
     return error;
   weight.quants = quants.data;
   add(wanted, quants, weight, "awq int4");
@@ -225,8 +225,10 @@ llvm::Error QuantizedCheckpoint::addFp8(const RequiredTensor &wanted, const Tens
 
 llvm::Error QuantizedCheckpoint::addMxfp4(const RequiredTensor &wanted, const TensorInfo &blocks) {
   if (wanted.shape.size() != 3 || wanted.shape[1] % 32 != 0)
-    return diagnose(whereTensor(blocks), "stands for a weight of shape {0}; mxfp4 packs [experts, inputs, outputs] with inputs in blocks of 32",
-                    shapeText(wanted.shape));
+    return diagnose(
+        whereTensor(blocks),
+        "stands for a weight of shape {0}; mxfp4 packs [experts, inputs, outputs] with inputs in blocks of 32",
+        shapeText(wanted.shape));
   Mxfp4Weight weight;
   int64_t experts = wanted.shape[0];
   weight.in = wanted.shape[1], weight.out = wanted.shape[2];
@@ -251,8 +253,7 @@ llvm::Error QuantizedCheckpoint::unpackOne(const RequiredTensor &wanted) {
     return llvm::Error::success();
   if (quantization.method == Method::Fp8)
     return plain && plain->otherType == "F8_E4M3" ? addFp8(wanted, *plain) : llvm::Error::success();
-  const TensorInfo *quants =
-      plain ? nullptr : packed->find(wanted.name.substr(0, wanted.name.size() - 7) + ".qweight");
+  const TensorInfo *quants = plain ? nullptr : packed->find(wanted.name.substr(0, wanted.name.size() - 7) + ".qweight");
   if (!quants)
     return llvm::Error::success();
   return quantization.method == Method::Awq ? addAwq(wanted, *quants) : addGptq(wanted, *quants);

@@ -1,7 +1,7 @@
 // Dequantisation of published checkpoints' weights in plain scalar code, from the definitions in PublishedWeight.h.
 //
-// GPTQ and AWQ store matrices with outputs along the contiguous dimension, so their loops walk the stored rows and write
-// the wanted outputs' columns: neighbouring outputs come from neighbouring words.
+// GPTQ and AWQ store matrices with outputs along the contiguous dimension, so their loops walk the stored rows and
+// write the wanted outputs' columns: neighbouring outputs come from neighbouring words.
 #include "kernels/reference/PublishedWeight.h"
 
 #include "kernels/reference/Dequantize.h"

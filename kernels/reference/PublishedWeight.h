@@ -1,8 +1,9 @@
 // Exact values of weights as published quantised checkpoints store them: GPTQ, AWQ, FP8, MXFP4.
 //
-// Each struct points at the tensors that hold one matrix [rows, cols] (outputs, inputs); each function writes whole rows of
-// it, any number from any place, so that a matrix is never unpacked as a whole. All values are f32; every product is
-// rounded once, nothing is fused. Multi-byte integers are little-endian. The caller has checked all sizes and indices.
+// Each struct points at the tensors that hold one matrix [rows, cols] (outputs, inputs); each function writes whole
+// rows of it, any number from any place, so that a matrix is never unpacked as a whole. All values are f32; every
+// product is rounded once, nothing is fused. Multi-byte integers are little-endian. The caller has checked all sizes
+// and indices.
 #pragma once
 
 #include "kernels/Format.h"
@@ -18,8 +19,8 @@ struct Scalars {
   float at(int64_t index) const;
 };
 
-/// GPTQ: `quants` is i32 [cols * bits / 32, rows], elements of a row following each other from the low bits up; `zeros` is
-/// i32 [groups, rows * bits / 32], packed along rows in the same way; value = scale * (quant - zero).
+/// GPTQ: `quants` is i32 [cols * bits / 32, rows], elements of a row following each other from the low bits up; `zeros`
+/// is i32 [groups, rows * bits / 32], packed along rows in the same way; value = scale * (quant - zero).
 struct GptqWeight {
   int64_t rows = 0, cols = 0;
   int bits = 4;          ///< 4 or 8
@@ -31,8 +32,8 @@ struct GptqWeight {
 };
 void dequantizeRows(const GptqWeight &weight, int64_t row, int64_t count, float *out);
 
-/// AWQ ("gemm"): `quants` is i32 [cols, rows / 8] and `zeros` i32 [groups, rows / 8], where the nibbles of a word, from the
-/// low end, belong to its rows 0, 2, 4, 6, 1, 3, 5, 7; value = (quant - zero) * scale.
+/// AWQ ("gemm"): `quants` is i32 [cols, rows / 8] and `zeros` i32 [groups, rows / 8], where the nibbles of a word, from
+/// the low end, belong to its rows 0, 2, 4, 6, 1, 3, 5, 7; value = (quant - zero) * scale.
 struct AwqWeight {
   int64_t rows = 0, cols = 0;
   int64_t groupSize = 0;

@@ -39,8 +39,7 @@ TEST_CASE("MXFP4 experts are read transposed: low nibbles first, one power of tw
       for (int64_t o = 0; o < out; ++o) {
         const int64_t block = (expert * out + o) * 2 + i / 32, byte = i % 32 / 2;
         const int64_t nibble = i % 2 == 0 ? 15 - byte : byte;
-        const float expected =
-            std::ldexp(e2m1[nibble % 8], static_cast<int>(block) - 7) * (nibble < 8 ? 1.0f : -1.0f);
+        const float expected = std::ldexp(e2m1[nibble % 8], static_cast<int>(block) - 7) * (nibble < 8 ? 1.0f : -1.0f);
         CHECK(whole[(expert * in + i) * out + o] == expected);
       }
   // Any rows alone are the same, across experts too.
@@ -60,8 +59,8 @@ TEST_CASE("GPTQ: a zero of 0 is stored as all ones in the first version") {
   weight.zeros = reinterpret_cast<const uint8_t *>(zeros.data());
   weight.scales = {reinterpret_cast<const uint8_t *>(scales.data()), Format::F32};
   dequantizeRows(weight, 0, 8, values.data());
-  CHECK(values[3] == 1.5f);      // output 0: zero 15 + 1 = 0 modulo 16
-  CHECK(values[8 + 3] == 1.0f);  // output 1: zero 0 + 1
+  CHECK(values[3] == 1.5f);     // output 0: zero 15 + 1 = 0 modulo 16
+  CHECK(values[8 + 3] == 1.0f); // output 1: zero 0 + 1
   weight.zerosLessOne = false;
   dequantizeRows(weight, 1, 1, values.data());
   CHECK(values[3] == 1.5f); // output 1 alone, zero 0
