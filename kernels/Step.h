@@ -27,6 +27,7 @@ typedef struct MccStep {
   const int32_t *tokens;  /* [count] token ids, each within the vocabulary */
   int64_t count;          /* tokens in this step, 1 <= count <= MccModel::chunk */
   int64_t position;       /* cache position of tokens[0] */
+  int64_t length;         /* tokens of the sequence once the prompt that this step is part of is through; at least position + count */
   int64_t thread;         /* this worker, 0 <= thread < threads */
   int64_t threads;        /* workers in the step */
   struct MccBarrier *barrier;

@@ -111,7 +111,8 @@ Value StepBuilder::rotary(const RopeSpec &rope) {
   builder.setInsertionPointAfterValue(tokens);
   RopeFrequencies made = ropeFrequencies(rope);
   Value value = RotaryOp::create(builder, NameLoc::get(builder.getStringAttr("rotary")), type(rope.dims), tokens,
-                                 builder.getDenseF32ArrayAttr(made.frequencies), builder.getF64FloatAttr(made.factor), DeviceAttr());
+                                 builder.getDenseF32ArrayAttr(made.frequencies), builder.getF64FloatAttr(made.factor),
+                                 builder.getI64IntegerAttr(made.original), DeviceAttr());
   rotaries.push_back({rope, value});
   return value;
 }

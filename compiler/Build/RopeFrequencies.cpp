@@ -2,7 +2,8 @@
 //
 // Base: f_i = theta^(-2i/d) (Su et al. 2021). `linear` divides all by the factor; `llama3` divides the low frequencies and
 // blends in between (Meta's Llama 3.1 release); `yarn` blends interpolation and extrapolation over a ramp of dimensions and
-// scales attention (Peng et al. 2023). Each is computed as transformers' modeling_rope_utils defines it.
+// scales attention (Peng et al. 2023). `longrope` divides every frequency by a number of its own, of one set up to the original context
+// and of another beyond it, and scales attention (Ding et al. 2024). Each is computed as transformers' modeling_rope_utils defines it.
 #include "compiler/Build/RopeFrequencies.h"
 
 #include <algorithm>
@@ -52,6 +53,8 @@ static double yarnScale(double factor, double mscale) { return factor <= 1 ? 1 :
 static double attentionFactor(const RopeSpec &rope) {
   if (rope.attentionFactor)
     return *rope.attentionFactor;
+  if (rope.scaling == RopeSpec::Scaling::LongRope && rope.factor > 1)
+    return std::sqrt(1 + std::log(rope.factor) / std::log(static_cast<double>(rope.originalContext)));
   if (rope.scaling != RopeSpec::Scaling::Yarn)
     return 1;
   if (rope.mscale != 0 && rope.mscaleAllDim != 0)
@@ -59,9 +62,21 @@ static double attentionFactor(const RopeSpec &rope) {
   return yarnScale(rope.factor, 1);
 }
 
+// Both sets of longrope, one after the other.
+static void addLongRope(const RopeSpec &rope, RopeFrequencies &result) {
+  result.original = rope.originalContext;
+  for (const std::vector<double> *divisors : {&rope.shortFactors, &rope.longFactors})
+    for (size_t i = 0; i < static_cast<size_t>(rope.dims / 2); ++i)
+      result.frequencies.push_back(static_cast<float>(baseFrequency(rope, i) / (*divisors)[i]));
+}
+
 RopeFrequencies ropeFrequencies(const RopeSpec &rope) {
   RopeFrequencies result;
   result.factor = attentionFactor(rope);
+  if (rope.scaling == RopeSpec::Scaling::LongRope) {
+    addLongRope(rope, result);
+    return result;
+  }
   for (size_t i = 0; i < static_cast<size_t>(rope.dims / 2); ++i) {
     double frequency = baseFrequency(rope, i);
     if (rope.scaling == RopeSpec::Scaling::Linear)

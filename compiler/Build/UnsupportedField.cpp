@@ -18,7 +18,7 @@ std::optional<std::string> firstPresent(std::string prefix, std::initializer_lis
 }
 
 std::optional<std::string> unsupportedRope(const std::string &prefix, const RopeSpec &rope) {
-  return firstPresent(prefix + "rope.", {{rope.scaling == RopeSpec::Scaling::Dynamic, "scaling"}, {rope.scaling == RopeSpec::Scaling::LongRope, "scaling"}});
+  return firstPresent(prefix + "rope.", {{rope.scaling == RopeSpec::Scaling::Dynamic, "scaling"}});
 }
 
 std::optional<std::string> unsupportedAttention(const std::string &prefix, const AttentionSpec &attention) {

@@ -58,7 +58,7 @@ void mcc_cpu_norm(const MccStep *step, int64_t tokens, const float *x, const flo
                   float eps);
 void mcc_cpu_argmax(const MccStep *step, int64_t tokens, const MccPartial *partials, int32_t *token);
 void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencies, float *cosSin, int64_t pairs,
-                    float factor);
+                    int64_t original, float factor);
 void mcc_cpu_rope_cache(const MccStep *step, int64_t tokens, float *q, const float *k, const float *v,
                         const float *cosSin, const float *qNorm, const float *kNorm, float *kCache, float *vCache,
                         int64_t heads, int64_t kvHeads, int64_t headDim, int64_t pairs, int64_t pairing,

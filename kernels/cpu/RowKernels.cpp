@@ -88,7 +88,9 @@ MCC_VECTOR void mcc_cpu_norm(const MccStep *step, int64_t tokens, const float *x
 }
 
 void mcc_cpu_rotary(const MccStep *step, int64_t tokens, const float *frequencies, float *cosSin, int64_t pairs,
-                    float factor) {
+                    int64_t original, float factor) {
+  if (original > 0 && step->length > original)
+    frequencies += pairs;
   forEachTile(step, tokens, pairs, [=](int64_t t, int64_t begin, int64_t end) {
     const float position = static_cast<float>(step->position + t);
     for (int64_t i = begin; i < end; ++i) {

@@ -22,6 +22,7 @@ struct Step {
   int64_t tokens = 1;                ///< rows of every activation buffer
   const int32_t *ids = nullptr;      ///< [tokens] token ids
   const int32_t *position = nullptr; ///< cache position of the first token
+  const int32_t *length = nullptr;   ///< MccStep::length, or less than position + tokens; null where no launch asks
 };
 
 /// A norm that a kernel applies to its input first: KernelTable.def's `norm_kind` and its buffers.

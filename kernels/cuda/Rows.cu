@@ -72,15 +72,16 @@ __global__ __launch_bounds__(kRowThreads) void norm_kernel(NormRows rows) {
                 });
 }
 
-__global__ void rotary_kernel(const float *frequencies, const int32_t *position, float *cosSin, int64_t pairs,
-                              float factor) {
+__global__ void rotary_kernel(Rotary rotary, Step step) {
   enter();
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, token = blockIdx.y, pairs = rotary.pairs;
   if (i >= pairs)
     return;
-  const float angle = static_cast<float>(*position + token) * frequencies[i];
-  cosSin[token * 2 * pairs + i] = factor * cosf(angle);
-  cosSin[token * 2 * pairs + pairs + i] = factor * sinf(angle);
+  const int64_t position = *step.position;
+  const bool isLong = rotary.original > 0 && (position + step.tokens > rotary.original || *step.length > rotary.original);
+  const float angle = static_cast<float>(position + token) * rotary.frequencies[(isLong ? pairs : 0) + i];
+  rotary.cosSin[token * 2 * pairs + i] = rotary.factor * cosf(angle);
+  rotary.cosSin[token * 2 * pairs + pairs + i] = rotary.factor * sinf(angle);
 }
 
 enum class Operation { Activate, Gate, Add, Clamp, Scale, Xielu };
@@ -169,10 +170,9 @@ Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream) {
 }
 
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream) {
-  if (!usable(step, rotary.pairs) || !step.position)
+  if (!usable(step, rotary.pairs) || !step.position || (rotary.original > 0 && !step.length))
     return kInvalidValue;
-  return launch(rotary_kernel, gridOf(rotary.pairs, step.tokens), dim3(kThreads), 0, stream, rotary.frequencies,
-                step.position, rotary.cosSin, rotary.pairs, rotary.factor);
+  return launch(rotary_kernel, gridOf(rotary.pairs, step.tokens), dim3(kThreads), 0, stream, rotary, step);
 }
 
 Status launchActivate(const Step &step, const Elementwise &elementwise, cudaStream_t stream) {

@@ -41,10 +41,11 @@ Status launchNorm(const Step &step, const NormRows &rows, cudaStream_t stream);
 
 /// cosSin [tokens][2][pairs].
 struct Rotary {
-  const float *frequencies = nullptr;
+  const float *frequencies = nullptr; ///< [pairs], or [2][pairs] where `original` is set
   float *cosSin = nullptr;
   int64_t pairs = 0;
   float factor = 1.0f;
+  int64_t original = 0; ///< longer sequences take the second frequencies; needs the step's length
 };
 Status launchRotary(const Step &step, const Rotary &rotary, cudaStream_t stream);
 

@@ -80,7 +80,7 @@ cuda::Status startArgmax(const Arguments &a) {
 }
 
 cuda::Status startRotary(const Arguments &a) {
-  return cuda::launchRotary(a.context.step, {a.floats(0), a.floats(1), a.number(0), a.real(0)}, a.context.stream);
+  return cuda::launchRotary(a.context.step, {a.floats(0), a.floats(1), a.number(0), a.real(0), a.number(1)}, a.context.stream);
 }
 
 cuda::Status startRopeCache(const Arguments &a) {

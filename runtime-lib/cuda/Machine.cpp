@@ -131,7 +131,7 @@ std::vector<uint8_t *> Machine::pointersOf(const MccLaunch &launch) const {
 
 LaunchContext Machine::contextOf(int64_t tokens) const {
   LaunchContext context;
-  context.step = {tokens, deviceIds, devicePosition};
+  context.step = {tokens, deviceIds, devicePosition, devicePosition + 1};
   context.workspace = {linearWorkspace.data(), attentionWorkspace.data(), partials.data()};
   // The chosen token becomes the next step's input where it is.
   context.sink = {deviceIds, allOnGpu() ? devicePosition : nullptr, ring, static_cast<int32_t>(ringMask)};
@@ -192,17 +192,18 @@ Status Machine::copyRegions(const Segment &segment, int64_t tokens) {
   return {};
 }
 
-Status Machine::setInputs(std::span<const int32_t> tokens, int64_t position) {
+Status Machine::setInputs(std::span<const int32_t> tokens, int64_t position, int64_t length) {
   // `staged` may still be read by the copy of the step before.
   if (issued != 0)
     RETURN_IF_FAILED(stream.wait());
   staged[0] = static_cast<int32_t>(position);
+  staged[1] = static_cast<int32_t>(length);
   std::copy(tokens.begin(), tokens.end(), staged + 64);
   const size_t bytes = (64 + tokens.size()) * sizeof(int32_t);
   return call("cudaMemcpyAsync", [&] { return cudaMemcpyAsync(devicePosition, staged, bytes, cudaMemcpyHostToDevice, stream.get()); });
 }
 
-Status Machine::runSegments(std::span<const int32_t> tokens, int64_t position) {
+Status Machine::runSegments(std::span<const int32_t> tokens, int64_t position, int64_t length) {
   const int64_t count = static_cast<int64_t>(tokens.size());
   const int64_t last = position + count - 1;
   slotOf(last) = notYet;
@@ -213,7 +214,7 @@ Status Machine::runSegments(std::span<const int32_t> tokens, int64_t position) {
       continue;
     }
     RETURN_IF_FAILED(stream.wait());
-    request.host->runLaunches(segments[i].launches, tokens, position);
+    request.host->runLaunches(segments[i].launches, tokens, position, length);
   }
   issued = last + 1;
   if (argmaxOnGpu)
@@ -223,10 +224,11 @@ Status Machine::runSegments(std::span<const int32_t> tokens, int64_t position) {
 }
 
 // Starts the step for `position` unless it is on its way, and further ones after it.
-Status Machine::runAhead(int32_t token, int64_t position, int64_t ahead) {
+Status Machine::runAhead(int32_t token, int64_t position, int64_t length, int64_t ahead) {
   if (position >= issued) {
-    if (position != issued || token != chosen)
-      RETURN_IF_FAILED(setInputs(std::span(&token, 1), position));
+    // A length above position + 1 is that of a prompt taken token by token.
+    if (position != issued || token != chosen || length != position + 1)
+      RETURN_IF_FAILED(setInputs(std::span(&token, 1), position, length));
     issued = position;
   }
   const int64_t wanted = position + 1 + std::min(ahead, mostAhead);
@@ -262,12 +264,12 @@ Status Machine::loseContextIfAsked() {
   return {};
 }
 
-Status Machine::step(std::span<const int32_t> tokens, int64_t position, int64_t ahead) {
+Status Machine::step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t ahead) {
   RETURN_IF_FAILED(loseContextIfAsked());
   if (allOnGpu() && tokens.size() == 1)
-    return runAhead(tokens[0], position, ahead);
-  RETURN_IF_FAILED(setInputs(tokens, position));
-  return runSegments(tokens, position);
+    return runAhead(tokens[0], position, length, ahead);
+  RETURN_IF_FAILED(setInputs(tokens, position, length));
+  return runSegments(tokens, position, length);
 }
 
 Status Machine::fetchLogits() {

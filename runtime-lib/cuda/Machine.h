@@ -21,7 +21,7 @@ public:
   ~Machine() override;
 
   Status reset() override;
-  Status step(std::span<const int32_t> tokens, int64_t position, int64_t ahead) override;
+  Status step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t ahead) override;
   int32_t token() const override { return chosen; }
   Status fetchLogits() override;
   int64_t launchesOnGpu() const override { return gpuLaunches; }
@@ -38,9 +38,9 @@ private:
   Status runOnGpu(size_t segment, int64_t tokens);
   Status capture(size_t segment, int64_t tokens, cudaGraphExec_t &graph);
   Status copyRegions(const Segment &segment, int64_t tokens);
-  Status setInputs(std::span<const int32_t> tokens, int64_t position);
-  Status runSegments(std::span<const int32_t> tokens, int64_t position);
-  Status runAhead(int32_t token, int64_t position, int64_t ahead);
+  Status setInputs(std::span<const int32_t> tokens, int64_t position, int64_t length);
+  Status runSegments(std::span<const int32_t> tokens, int64_t position, int64_t length);
+  Status runAhead(int32_t token, int64_t position, int64_t length, int64_t ahead);
   Status waitForToken(int64_t position);
   Status loseContextIfAsked();
   bool allOnGpu() const { return segments.size() == 1 && segments[0].onGpu; }

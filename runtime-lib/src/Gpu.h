@@ -46,8 +46,8 @@ public:
   virtual ~GpuMachine() = default;
   /// Starts a sequence.
   virtual Status reset() = 0;
-  /// Runs a step. `ahead`: how many further steps the caller will surely ask for, each with the token chosen before.
-  virtual Status step(std::span<const int32_t> tokens, int64_t position, int64_t ahead) = 0;
+  /// Runs a step; `length` as in MccStep. `ahead`: how many further steps the caller will surely ask for, each with the token chosen before.
+  virtual Status step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t ahead) = 0;
   /// Returns the greedy token of the last step.
   virtual int32_t token() const = 0;
   /// Puts the last step's logits into the host's arena. Not to be asked for where steps ran ahead.

@@ -72,7 +72,7 @@ HostMachine::HostMachine(const MccModel &model, const uint8_t *weights, Memory a
     : model(model), packed(weights), arena(std::move(arena)), cache(std::move(cache)), scratch(std::move(scratch)),
       pool(std::move(pool)) {}
 
-MccStep HostMachine::stepOf(std::span<const int32_t> tokens, int64_t position) const {
+MccStep HostMachine::stepOf(std::span<const int32_t> tokens, int64_t position, int64_t length) const {
   MccStep step{};
   step.weights = packed;
   step.arena = arena.data();
@@ -81,11 +81,12 @@ MccStep HostMachine::stepOf(std::span<const int32_t> tokens, int64_t position) c
   step.tokens = tokens.data();
   step.count = static_cast<int64_t>(tokens.size());
   step.position = position;
+  step.length = length;
   return step;
 }
 
-void HostMachine::run(std::span<const int32_t> tokens, int64_t position) {
-  pool->run(stepOf(tokens, position), scratchStride(model));
+void HostMachine::run(std::span<const int32_t> tokens, int64_t position, int64_t length) {
+  pool->run(stepOf(tokens, position, length), scratchStride(model));
 }
 
 namespace {
@@ -126,9 +127,9 @@ static void runList(const MccStep *step) {
   }
 }
 
-void HostMachine::runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position) {
+void HostMachine::runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position, int64_t length) {
   const LaunchList list{model.program, launches};
-  MccStep step = stepOf(tokens, position);
+  MccStep step = stepOf(tokens, position, length);
   step.context = &list;
   pool->run(step, scratchStride(model), runList);
 }

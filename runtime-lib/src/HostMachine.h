@@ -36,10 +36,10 @@ public:
   /// `weights` is the segment "weights"; it and `model` must outlive the machine. threads <= 0: the default.
   static Result<std::unique_ptr<HostMachine>> create(const MccModel &model, const uint8_t *weights, int64_t threads);
 
-  /// Runs the whole step.
-  void run(std::span<const int32_t> tokens, int64_t position);
+  /// Runs the whole step; `length` as in MccStep.
+  void run(std::span<const int32_t> tokens, int64_t position, int64_t length);
   /// Runs some launches of model.program, which must be there, by their numbers in ascending order.
-  void runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position);
+  void runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position, int64_t length);
   /// Zeroes the cache.
   void clear() { cache.zero(); }
 
@@ -51,7 +51,7 @@ public:
 private:
   HostMachine(const MccModel &model, const uint8_t *weights, Memory arena, Memory cache, Memory scratch,
               std::unique_ptr<ThreadPool> pool);
-  MccStep stepOf(std::span<const int32_t> tokens, int64_t position) const;
+  MccStep stepOf(std::span<const int32_t> tokens, int64_t position, int64_t length) const;
 
   const MccModel &model;
   const uint8_t *packed;

@@ -38,6 +38,7 @@ void Session::reset() {
   if (!history.empty())
     host->clear();
   history.clear();
+  lengths.clear();
   if (gpu)
     if (Status status = gpu->reset(); !status.ok())
       abandonGpu(status.message());
@@ -64,25 +65,27 @@ Status Session::checkTokens(std::span<const int32_t> tokens) const {
 Status Session::prefill(std::span<const int32_t> tokens, int64_t ahead) {
   if (Status status = checkTokens(tokens); !status.ok())
     return status;
+  const int64_t length = position() + static_cast<int64_t>(tokens.size());
   while (!tokens.empty()) {
     const std::span<const int32_t> part = tokens.first(std::min<size_t>(tokens.size(), chunk));
     tokens = tokens.subspan(part.size());
-    runStep(part, tokens.empty() ? ahead : 0);
+    runStep(part, length, tokens.empty() ? ahead : 0);
     history.insert(history.end(), part.begin(), part.end());
+    lengths.resize(history.size(), length);
   }
   return checkChoice();
 }
 
-void Session::runStep(std::span<const int32_t> tokens, int64_t ahead) {
+void Session::runStep(std::span<const int32_t> tokens, int64_t length, int64_t ahead) {
   if (gpu) {
-    const Status status = gpu->step(tokens, position(), std::min(ahead, description.context - position() - 1));
+    const Status status = gpu->step(tokens, position(), length, std::min(ahead, description.context - position() - 1));
     if (status.ok()) {
       devices.gpuLaunches += gpu->launchesOnGpu();
       return;
     }
     abandonGpu(status.message());
   }
-  host->run(tokens, position());
+  host->run(tokens, position(), length);
 }
 
 // Goes on without the GPU: the CPU catches up with the sequence.
@@ -92,11 +95,14 @@ void Session::abandonGpu(const std::string &error) {
   host->clear();
   std::span<const int32_t> rest(history);
   devices.replayed += static_cast<int64_t>(rest.size());
-  for (int64_t at = 0; !rest.empty();) {
-    const std::span<const int32_t> part = rest.first(std::min<size_t>(rest.size(), chunk));
-    host->run(part, at);
-    at += static_cast<int64_t>(part.size());
-    rest = rest.subspan(part.size());
+  for (size_t at = 0; !rest.empty();) {
+    // Tokens of one prompt together, as they were run.
+    size_t count = 1;
+    while (count < rest.size() && count < static_cast<size_t>(chunk) && lengths[at + count] == lengths[at])
+      ++count;
+    host->run(rest.first(count), static_cast<int64_t>(at), lengths[at]);
+    at += count;
+    rest = rest.subspan(count);
   }
 }
 

@@ -66,7 +66,7 @@ private:
       : description(model), host(std::move(host)), chunk(model.chunk) {}
   Status checkTokens(std::span<const int32_t> tokens) const;
   Status checkChoice() const;
-  void runStep(std::span<const int32_t> tokens, int64_t ahead);
+  void runStep(std::span<const int32_t> tokens, int64_t length, int64_t ahead);
   void abandonGpu(const std::string &error);
 
   const MccModel &description;
@@ -75,6 +75,7 @@ private:
   DeviceReport devices;
   int64_t chunk;
   std::vector<int32_t> history; ///< every token of the sequence that a step was run for
+  std::vector<int64_t> lengths; ///< by token, the length that its step was told
 };
 
 } // namespace mcc::runtime

@@ -168,10 +168,9 @@ void Lowering::lowerEmbed(ir::EmbedOp op) {
 }
 
 void Lowering::lowerRotary(ir::RotaryOp op) {
-  int64_t pairs = op.getFrequencies().size();
   Value frequencies = constants(op.getFrequencies());
   Place y = home(op.getResult());
-  launch(op, "rotary", std::nullopt, {frequencies, y.pointer}, {pairs}, {number(op.getFactor())});
+  launch(op, "rotary", std::nullopt, {frequencies, y.pointer}, {y.stride / 2, static_cast<int64_t>(op.getOriginal())}, {number(op.getFactor())});
 }
 
 void Lowering::lowerNorm(ir::NormOp op) {

@@ -46,7 +46,7 @@ LogicalResult EmbedOp::verify() {
 }
 
 LogicalResult RotaryOp::verify() {
-  int64_t wanted = 2 * static_cast<int64_t>(getFrequencies().size());
+  int64_t wanted = (getOriginal() > 0 ? 1 : 2) * static_cast<int64_t>(getFrequencies().size());
   if (features(getType()) != wanted) // C1
     return emitOpError() << "result has " << features(getType()) << " features; " << getFrequencies().size() << " frequencies give " << wanted;
   return success();

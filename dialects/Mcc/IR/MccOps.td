@@ -96,19 +96,22 @@ def Mcc_PositionsOp : Mcc_Op<"positions", (ins Mcc_Activations:$input, Mcc_Weigh
   let hasVerifier = 1;
 }
 
-def Mcc_RotaryOp : Mcc_Op<"rotary", (ins Mcc_Tokens:$tokens, DenseF32ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$factor), [Pure]> {
+def Mcc_RotaryOp : Mcc_Op<"rotary", (ins Mcc_Tokens:$tokens, DenseF32ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$factor,
+    DefaultValuedAttr<I64Attr, "0">:$original), [Pure]> {
   let summary = "cosines and sines of the step's positions";
   let description = [{
     For token t at position p: `result[t, i] = factor * cos(p * f_i)`, `result[t, n + i] = factor * sin(p * f_i)`.
     Made once a step and used by every layer with these frequencies.
 
-    (C1) the result has twice as many features as there are frequencies.
+    With `original`, a second half of the frequencies takes the place of the first for sequences of more than so many tokens, prompt included.
+
+    (C1) the result has twice as many features as there are frequencies (in a half, with original).
     ```mlir
     %r = mcc.rotary %tokens frequencies [1.0, 0.1] : (tensor<?xi32>) -> tensor<?x4xf32>
     ```
   }];
   let results = (outs Mcc_Activations:$result);
-  let assemblyFormat = "$tokens `frequencies` $frequencies (`factor` $factor^)? (`on` $device^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$tokens `frequencies` $frequencies (`factor` $factor^)? (`original` $original^)? (`on` $device^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

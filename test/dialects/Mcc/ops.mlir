@@ -30,6 +30,8 @@ func.func @step(%tokens: tensor<?xi32>) -> (tensor<1xi32>, tensor<1x192xf32>) {
   %vc = mcc.cache "layers.0.v" : <2x512x16>
   // CHECK: mcc.cache_append
   mcc.cache_append %k to %kc : tensor<?x32xf32>, <2x512x16>
+  // CHECK: mcc.rotary %{{.*}} frequencies [1.000000e+00, 5.000000e-01, 1.000000e-01, 5.000000e-02] original 4096
+  %rl = mcc.rotary %tokens frequencies [1.0, 0.5, 0.1, 0.05] original 4096 : (tensor<?xi32>) -> tensor<?x4xf32>
   // CHECK: mcc.rope_cache half %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}, %{{.*}} heads 4 rotary(%{{.*}} : tensor<?x4xf32>)
   %q2 = mcc.rope_cache half %qr, %k, %k into %kc, %vc heads 4 rotary(%r : tensor<?x4xf32>) : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, <2x512x16>, <2x512x16>
   // CHECK: mcc.rope_cache half {{.*}} query_norm(%{{.*}} : !mcc.weight<16xf32>) norm_after eps 1.000000e-05

@@ -119,7 +119,7 @@ std::vector<float> runKernels(const Layer &layer, int64_t chunk, int64_t threads
     const float *k = s.separate ? keys.data() + at * s.keyStride() : rows + s.kColumn();
     const float *v = s.separate ? values.data() + at * s.valueStride() : rows + s.vColumn();
     runStep(threads, tokens, at, cpu::attentionScratchBytes(s.headDim), [&](const MccStep *step) {
-      mcc_cpu_rotary(step, tokens, layer.frequencies.data(), cosSin.data(), s.pairs, 1.0f);
+      mcc_cpu_rotary(step, tokens, layer.frequencies.data(), cosSin.data(), s.pairs, 0, 1.0f);
       mccrt_barrier(step);
       mcc_cpu_rope_cache(step, tokens, rows, k, v, s.rotated ? cosSin.data() : nullptr, s.norms ? layer.qNorm.data() : nullptr,
                          s.norms ? layer.kNorm.data() : nullptr, kCache.data(), vCache.data(), s.heads, s.kvHeads, s.headDim,
@@ -293,8 +293,23 @@ TEST_CASE("rotary angles are f32 products, far positions included") {
   const std::vector<float> frequencies = {1.0f, 0.37f, 1e-4f, 0.0f};
   std::vector<float> cosSin(static_cast<size_t>(3 * 8)), expected = cosSin;
   for (int64_t position : {0, 1, 4095, 131071}) {
-    runStep(2, 3, position, 64, [&](const MccStep *step) { mcc_cpu_rotary(step, 3, frequencies.data(), cosSin.data(), 4, 1.25f); });
+    runStep(2, 3, position, 64, [&](const MccStep *step) { mcc_cpu_rotary(step, 3, frequencies.data(), cosSin.data(), 4, 0, 1.25f); });
     reference::rotary(frequencies.data(), expected.data(), 3, position, 4, 1.25f);
     CHECK(largestDifference(cosSin.data(), 8, expected.data(), 8, 3, 8) < 2e-7);
   }
+}
+
+TEST_CASE("rotary takes the second frequencies for sequences longer than the original window, wherever the step is") {
+  const std::vector<float> both = {1.0f, 0.5f, 0.25f, 0.125f};
+  for (int64_t length : {10, 16, 17, 40})
+    for (int64_t position : {0, 7}) {
+      std::vector<float> got(3 * 4), expected(3 * 4);
+      runStep(2, 3, position, 64, [&](const MccStep *step) {
+        MccStep own = *step;
+        own.length = length;
+        mcc_cpu_rotary(&own, 3, both.data(), got.data(), 2, 16, 1.0f);
+      });
+      reference::rotary(both.data() + (length > 16 ? 2 : 0), expected.data(), 3, position, 2, 1.0f);
+      CHECK(largestDifference(got.data(), 4, expected.data(), 4, 3, 4) < 1e-6);
+    }
 }

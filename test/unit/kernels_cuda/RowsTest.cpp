@@ -67,6 +67,18 @@ TEST_CASE("rotary") {
     std::vector<float> expected(static_cast<size_t>(tokens * 2 * pairs));
     reference::rotary(frequencies.data(), expected.data(), tokens, position, pairs, 1.25f);
     CHECK(largestError(cosSin.values(), expected) < 1e-6);
+    // Two sets of frequencies: the second for sequences longer than `original`.
+    for (const int32_t length : {position + 5, 200000}) {
+      const DeviceArray<int32_t> deviceLength(std::vector<int32_t>{length});
+      const int64_t half = pairs / 2, original = position + 5;
+      REQUIRE(cuda::launchRotary({tokens, nullptr, devicePosition.get(), deviceLength.get()},
+                                 {deviceFrequencies.get(), cosSin.get(), half, 1.25f, original}, nullptr) == 0);
+      std::vector<float> chosen(static_cast<size_t>(tokens * 2 * half));
+      reference::rotary(frequencies.data() + (length > original ? half : 0), chosen.data(), tokens, position, half, 1.25f);
+      std::vector<float> got = cosSin.values();
+      got.resize(chosen.size());
+      CHECK(largestError(got, chosen) < 1e-6);
+    }
   }
 }
 

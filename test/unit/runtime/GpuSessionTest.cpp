@@ -21,11 +21,11 @@ public:
     own->clear();
     return failReset ? Status(Failure{"cudaMemsetAsync: cudaErrorUnknown (unknown error)"}) : Status();
   }
-  Status step(std::span<const int32_t> tokens, int64_t position, int64_t ahead) override {
+  Status step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t ahead) override {
     aheads.push_back(ahead);
     if (++steps == failAt)
       return Failure{"cudaGraphLaunch: cudaErrorIllegalAddress (an illegal memory access was encountered)"};
-    own->run(tokens, position);
+    own->run(tokens, position, length);
     return {};
   }
   int32_t token() const override {

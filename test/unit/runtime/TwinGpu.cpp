@@ -25,7 +25,7 @@ public:
     return {};
   }
 
-  Status step(std::span<const int32_t> tokens, int64_t position, int64_t) override {
+  Status step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t) override {
     if (const char *text = std::getenv("TWIN_GPU_FAIL_AT"); text != nullptr && ++steps == std::atoll(text))
       return Failure{"twinStep: twinErrorAsAsked (told to fail)"};
     uint8_t *const host = request.host->arenaMemory().data(), *const twin = own->arenaMemory().data();
@@ -35,7 +35,7 @@ public:
         const uint64_t bytes = region.rowBytes ? region.rowBytes * tokens.size() : region.bytes;
         std::memcpy((segment.onGpu ? twin : host) + region.offset, (segment.onGpu ? host : twin) + region.offset, bytes);
       }
-      (segment.onGpu ? own.get() : request.host)->runLaunches(segment.launches, tokens, position);
+      (segment.onGpu ? own.get() : request.host)->runLaunches(segment.launches, tokens, position, length);
     }
     std::memcpy(&chosen, (segments.back().onGpu ? twin : host) + request.model->tokenOffset, sizeof chosen);
     return {};
