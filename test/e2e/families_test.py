@@ -8,6 +8,7 @@ import os
 import support
 from support import FAMILIES, TestCase, model_of, read_json, run
 
+# Looked at from all sides; the others, which cover every code path (scripts/pick-packs), in one run and token by token.
 NAMES = ("llama", "llama3-scaled-tied", "llama-biases", "llama-linear-rope", "llama-yarn", "mistral-window", "qwen2", "qwen3")
 MARGIN = 1e-3
 
@@ -56,12 +57,24 @@ def add(name):
     setattr(Families, f"test_{method}_older_spelling", lambda self: self.older(name))
 
 
+def add_other(name):
+    def check(self):
+        for options in ([], ["--chunk", "1"]):
+            with self.subTest(options=options):
+                self.checked(name, *options)
+
+    setattr(Families, f"test_{name.replace('-', '_')}", check)
+
+
 for family in NAMES:
     add(family)
+for family in sorted(os.listdir(FAMILIES)):
+    if family not in NAMES and os.path.isdir(os.path.join(FAMILIES, family)):
+        add_other(family)
 
 
 class Judge(TestCase):
-    """The eight packs are told apart: one's golden file fails on another's weights."""
+    """Packs are told apart: one's golden file fails on another's weights."""
 
     def test_other_weights(self):
         golden = os.path.join(FAMILIES, "llama-linear-rope", "golden.json")

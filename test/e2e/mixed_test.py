@@ -14,7 +14,7 @@ from support import BUILD, FAMILIES, KJV, MCC, TestCase, run, scratch
 TWIN = os.path.join(BUILD, "lib", "test", "libtwin-gpu.a")
 RUNTIME = os.path.join(BUILD, "lib", "mcc", "libmccrt.a")
 GPU_RUNTIME = os.path.join(BUILD, "lib", "mcc", "libmccrt-cuda.a")
-MODELS = {"kjv": KJV, **{name: os.path.join(FAMILIES, name) for name in sorted(os.listdir(FAMILIES))}}
+MODELS = {"kjv": KJV, **{name: os.path.join(FAMILIES, name) for name in sorted(os.listdir(FAMILIES)) if os.path.isdir(os.path.join(FAMILIES, name))}}
 needs_cuda = unittest.skipUnless(os.path.exists(GPU_RUNTIME), "this mcc is built without CUDA")
 
 _linked = {}
