@@ -372,6 +372,47 @@ TEST_CASE("sources of packed weights") {
   CHECK(!weightSource(spec, "o.bias", 0).transposed);
 }
 
+TEST_CASE("sources of a gated query: every head's query, then its gate") {
+  ModelSpec spec = small();
+  AttentionSpec &attention = spec.blocks[0].attention;
+  attention.outputGate = true;
+  WeightSource q = weightSource(spec, "q", 0), gate = weightSource(spec, "q_gate", 0);
+  for (const WeightSource &source : {q, gate}) {
+    CHECK(source.tensor == spec.tensorName("q", 0));
+    CHECK(!source.whole);
+    CHECK(source.rows == attention.headDim);
+    CHECK(source.stride == 2 * attention.headDim);
+    CHECK(source.groups == attention.heads);
+  }
+  CHECK(q.first == 0);
+  CHECK(gate.first == attention.headDim);
+}
+
+TEST_CASE("sources of a delta net: every key head's query, key, values and gates; betas and decays") {
+  ModelSpec spec = small();
+  DeltaNetSpec delta;
+  delta.keyHeads = 2, delta.valueHeads = 6, delta.keyDim = 5, delta.valueDim = 7, delta.kernel = 4;
+  spec.blocks[0].deltaNet = delta;
+  spec.tensors["delta_in_qkvz"] = "l.{layer}.qkvz.weight";
+  spec.tensors["delta_in_ba"] = "l.{layer}.ba.weight";
+  struct Part {
+    const char *role, *tensor;
+    int64_t first, rows, stride;
+  };
+  for (const Part &part : {Part{"delta_q", "l.0.qkvz.weight", 0, 5, 52}, {"delta_k", "l.0.qkvz.weight", 5, 5, 52},
+                           {"delta_v", "l.0.qkvz.weight", 10, 21, 52}, {"delta_z", "l.0.qkvz.weight", 31, 21, 52},
+                           {"delta_b", "l.0.ba.weight", 0, 3, 6}, {"delta_a", "l.0.ba.weight", 3, 3, 6}}) {
+    CAPTURE(part.role);
+    WeightSource source = weightSource(spec, part.role, 0);
+    CHECK(source.tensor == part.tensor);
+    CHECK(source.first == part.first);
+    CHECK(source.rows == part.rows);
+    CHECK(source.stride == part.stride);
+    CHECK(source.groups == 2);
+    CHECK(!source.whole);
+  }
+}
+
 TEST_CASE("names of weights") {
   ModelSpec spec = small();
   spec.tensors["o"] = "x.{layer}.o.weight";
