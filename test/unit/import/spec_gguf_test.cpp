@@ -222,6 +222,84 @@ TEST_CASE("errors name the key and what it holds") {
                           "'blocks[0].attention.rope.frequency_divisors' has 3 elements; expected 2");
 }
 
+TEST_CASE("frequency divisors are one vector") {
+  ModelFile square;
+  square.tensor("rope_freqs.weight", {2, 2});
+  CHECK(errorOf(square) == "model.gguf: tensor 'rope_freqs.weight': error: has type f32 and shape [2, 2]; expected f32 and "
+                           "one divisor per rotated pair");
+}
+
+TEST_CASE("an architecture's name says what its file does not") {
+  ModelSpec gemma = llvm::cantFail(read(ModelFile("gemma")));
+  CHECK(gemma.embeddingScale == 4); // the square root of 16
+  CHECK(gemma.finalNorm.weightOffset == 0); // the weights have their +1
+  CHECK(gemma.block(0).mlp.activation == Activation::GeluTanh);
+  ModelFile granite("granite");
+  granite.f32("granite.logit_scale", 8);
+  granite.f32("granite.residual_scale", 0.25f);
+  ModelSpec scaled = llvm::cantFail(read(granite));
+  CHECK(scaled.logitScale == 0.125);
+  CHECK(scaled.block(0).residualScale == 0.25);
+  CHECK(errorOf(ModelFile("hunyuan-dense")).empty());
+  CHECK(llvm::cantFail(read(ModelFile("hunyuan-dense"))).block(0).attention.qkNormAfterRope);
+  ModelFile seed("seed_oss");
+  std::erase_if(seed.tensors, [](const auto &tensor) { return tensor.first == "blk.0.ffn_norm.weight"; });
+  seed.tensor("blk.0.post_attention_norm.weight", {16});
+  CHECK(llvm::cantFail(read(seed)).tensorName("mlp_norm", 0) == "blk.0.post_attention_norm.weight");
+}
+
+TEST_CASE("q, k and v of one tensor, and gate and up of one") {
+  ModelFile file("phi3");
+  std::erase_if(file.tensors, [](const auto &tensor) {
+    const std::string &name = tensor.first;
+    return holds(name, "attn_q") || holds(name, "attn_k") || holds(name, "attn_v") || holds(name, "ffn_gate") || holds(name, "ffn_up");
+  });
+  file.tensor("blk.0.attn_qkv.weight", {16, 32});
+  file.tensor("blk.0.ffn_up.weight", {16, 64});
+  ModelSpec spec = llvm::cantFail(read(file));
+  CHECK(spec.block(0).attention.qkvLayout == QkvLayout::Concatenated);
+  CHECK(spec.block(0).mlp.gateUpLayout == GateUpLayout::Concatenated);
+  WeightSource up = weightSource(spec, "up", 0);
+  CHECK(up.tensor == "blk.0.ffn_up.weight");
+  CHECK(up.first == 32);
+}
+
+TEST_CASE("Apertus' activation weights are arrays of the metadata") {
+  ModelFile file("apertus");
+  std::erase_if(file.tensors, [](const auto &tensor) { return holds(tensor.first, "ffn_gate"); });
+  for (const char *key : {"xielu.alpha_p", "xielu.alpha_n", "xielu.beta", "xielu.eps"})
+    file.entries[key] = ggufEntry(key, 9, bytesOf<uint32_t>(6) + bytesOf<uint64_t>(1) + bytesOf(0.5f));
+  CHECK(errorOf(file).empty());
+  file.entries.erase("xielu.beta");
+  CHECK(holds(errorOf(file), "tensor 'blk.0.xielu.beta': error: is missing"));
+}
+
+TEST_CASE("windows: a period by architecture, or the file's own pattern") {
+  auto layersOf = [](ModelFile file) {
+    file.u32(file.arch + ".block_count", 4);
+    file.u32(file.arch + ".attention.sliding_window", 8);
+    for (int layer = 0; layer < 4; ++layer)
+      for (const char *name : {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"})
+        if (layer > 0 || std::string(name).starts_with("post"))
+          file.tensor("blk." + std::to_string(layer) + "." + name + ".weight", {16});
+    for (int layer = 1; layer < 4; ++layer)
+      for (size_t i = 4, count = 11; i < count; ++i) {
+        auto [name, dims] = file.tensors[i];
+        file.tensor("blk." + std::to_string(layer) + name.substr(5), dims);
+      }
+    ModelSpec spec = llvm::cantFail(read(file));
+    std::vector<int64_t> windows;
+    for (int64_t layer = 0; layer < 4; ++layer)
+      windows.push_back(spec.block(layer).attention.window);
+    return windows;
+  };
+  CHECK(layersOf(ModelFile("gemma2")) == std::vector<int64_t>{8, 0, 8, 0});
+  ModelFile file("gemma2");
+  file.entries["gemma2.attention.sliding_window_pattern"] =
+      ggufEntry("gemma2.attention.sliding_window_pattern", 9, bytesOf<uint32_t>(7) + bytesOf<uint64_t>(4) + std::string("\0\1\1\0", 4));
+  CHECK(layersOf(file) == std::vector<int64_t>{0, 8, 8, 0});
+}
+
 TEST_CASE("a list of numbers per layer is taken where all are equal") {
   auto perLayer = [](std::vector<uint32_t> counts) {
     ModelFile file;
