@@ -65,7 +65,9 @@ std::optional<std::string> unsupportedBlock(const std::string &prefix, const Blo
 } // namespace
 
 std::optional<std::string> unsupportedField(const ModelSpec &spec) {
-  auto field = firstPresent("", {{spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
+  // Quantised words run along the inputs; a transposed linear would be read across them.
+  auto field = firstPresent("", {{spec.quantization && spec.transposedLinears, "quantization"},
+                                 {spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
   for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
     field = unsupportedBlock("blocks[" + std::to_string(i) + "].", spec.blocks[i]);
   return field;

@@ -269,17 +269,19 @@ private:
     const GgufValue *given = keys.file.find((arch.name + ".attention.sliding_window_pattern").str());
     std::vector<int64_t> pattern = keys.perLayer("attention.sliding_window_pattern", arch.windowPeriod, layers());
     bool isPeriod = !given || given->type() != GgufType::Array;
-    RopeSpec full = attention.rope.value_or(RopeSpec());
-    RopeSpec sliding = arch.slidingUnscaled ? slidingGgufRope(keys, full, arch.slidingTheta) : full;
+    // Else a layer that slides rotates as the others do, with what the architecture changes of it later.
+    std::optional<RopeSpec> sliding;
+    if (arch.slidingUnscaled)
+      sliding = slidingGgufRope(keys, attention.rope.value_or(RopeSpec()), arch.slidingTheta);
     bool fullRotates = arch.fullLayersRotate;
     return [=](int64_t layer, BlockSpec &made) {
       bool slides = isPeriod ? pattern[layer] == 0 || (layer + 1) % pattern[layer] != 0 : pattern[layer] != 0;
       made.name = slides ? "sliding" : "full";
       if (!slides)
         made.attention.window = 0;
-      if (made.attention.rope && slides)
+      if (slides && sliding && made.attention.rope)
         made.attention.rope = sliding;
-      else if (!fullRotates)
+      else if (!slides && !fullRotates)
         made.attention.rope.reset();
     };
   }
