@@ -45,7 +45,7 @@ def rules(text):
     return path
 
 
-class Compiler(TestCase):
+class Placing(TestCase):
     def place(self, *options):
         """Returns (the run, the devices by op, the manifest) of a compilation to an object."""
         self.out = scratch("out")
@@ -65,6 +65,8 @@ class Compiler(TestCase):
             done = run(path, "--check", os.path.join(KJV, "golden.json"), "--placement", plan, "--stats")
             self.assertEqual(done.code, 0, done)
 
+
+class Compiler(Placing):
     def test_the_cheaper_device(self):
         self.assertEqual(self.devices("--placement", "auto", "--machine", machine(cpu=0.001, gpu=100.0)), {"cpu"})
         self.check_twin()
@@ -118,6 +120,31 @@ class Compiler(TestCase):
         unused = refused("--placement", rules("nothing.here gpu\n* cpu\n"))
         self.assertEqual(unused.code, 0, unused)
         self.assertRegex(unused.err, "note: .*:1: pattern 'nothing.here' matches no op")
+
+
+class Executable(Placing):
+    """The same choices at the executable's start."""
+
+    def start(self, *options):
+        path = os.path.join(self.out, "model")
+        return run(path, "--check", os.path.join(KJV, "golden.json"), *options)
+
+    def test_solves_again(self):
+        self.place("--placement", "auto", "--machine", machine(cpu=0.001, gpu=100.0))
+        self.check_twin()
+        done = self.start("--placement", "auto", "--machine", machine(cpu=1000.0, gpu=0.0001, copy=0.01), "--stats")
+        self.assertEqual(done.code, 0, done)
+        self.assertRegex(done.err, r"note: placement: [1-9]\d* of \d+ launches on the gpu; built with 0, ")
+        self.assertRegex(done.err, r"ran [1-9]\d* ")
+        same = self.start("--placement", "auto", "--machine", machine(cpu=0.001, gpu=100.0))
+        self.assertEqual((same.code, "placement" in same.err), (0, False), same)
+        ruled = self.start("--placement", rules("*mlp* gpu\n* cpu\n"), "--stats")
+        self.assertEqual(ruled.code, 0, ruled)
+        self.assertRegex(ruled.err, r"ran [1-9]\d* ")
+        self.diagnosed(self.start("--placement", "auto"), "left to its cost", "--machine FILE")
+        self.diagnosed(self.start("--placement", "moon"), "moon: error: ", "a file of rules")
+        bad = rules("* moon\n")
+        self.diagnosed(self.start("--placement", bad), f"{bad}:1:3: error: ")
 
 
 if __name__ == "__main__":
