@@ -19,22 +19,28 @@ constexpr size_t profileLimit = size_t(64) << 20;
 // The table of a program in the form of the object's C ABI, with storage of its own. It has no code: nothing runs.
 class ProgramArrays {
 public:
-  explicit ProgramArrays(exec::ProgramOp program) : table(exec::programTable(program)), arguments(table.launches.size()) {
+  explicit ProgramArrays(exec::ProgramOp program)
+      : table(exec::programTable(program)), arguments(table.launches.size()) {
     for (const exec::TableRegion &region : table.regions)
-      regions.push_back({static_cast<uint32_t>(region.space), 0, static_cast<uint64_t>(region.offset), static_cast<uint64_t>(region.bytes),
-                         static_cast<uint64_t>(region.rowBytes)});
+      regions.push_back({static_cast<uint32_t>(region.space), 0, static_cast<uint64_t>(region.offset),
+                         static_cast<uint64_t>(region.bytes), static_cast<uint64_t>(region.rowBytes)});
     for (auto [launch, buffers] : llvm::zip_equal(table.launches, arguments)) {
       for (const exec::TableArgument &argument : launch.buffers)
-        buffers.push_back({argument.region < 0 ? MCC_NO_REGION : static_cast<uint32_t>(argument.region), argument.written, static_cast<uint64_t>(argument.offset)});
-      launches.push_back({launch.name.c_str(), launch.kernel, launch.format ? static_cast<int32_t>(*launch.format) : -1, static_cast<uint32_t>(launch.device),
-                          launch.barrier, buffers.data(), launch.ints.data(), launch.floats.data(), nullptr, nullptr});
+        buffers.push_back({argument.region < 0 ? MCC_NO_REGION : static_cast<uint32_t>(argument.region),
+                           argument.written, static_cast<uint64_t>(argument.offset)});
+      launches.push_back({launch.name.c_str(), launch.kernel, launch.format ? static_cast<int32_t>(*launch.format) : -1,
+                          static_cast<uint32_t>(launch.device), launch.barrier, buffers.data(), launch.ints.data(),
+                          launch.floats.data(), nullptr, nullptr});
     }
   }
   ProgramArrays(const ProgramArrays &) = delete;
   ProgramArrays &operator=(const ProgramArrays &) = delete;
 
   /// Returns the program; it is valid as long as this.
-  MccProgram view() const { return {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(), launches.data()}; }
+  MccProgram view() const {
+    return {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(),
+            launches.data()};
+  }
 
 private:
   exec::ProgramTable table;
@@ -61,10 +67,12 @@ llvm::Expected<placement::Profile> openProfile(const std::string &path) {
   return std::move(profile.value());
 }
 
-PredictedCost predictedCost(const placement::Plan &plan, const placement::Profile &profile, const PlacementOptions &options) {
+PredictedCost predictedCost(const placement::Plan &plan, const placement::Profile &profile,
+                            const PlacementOptions &options) {
   const placement::Fingerprint &machine = profile.machine;
-  return {plan.cost.opsNs, plan.cost.copiesNs, plan.cost.storesNs, plan.boundNs,  plan.cost.gpuBytes, options.expectPrompt,
-          options.expectNew, machine.cpu,      machine.threads,    machine.gpu,   machine.driver,     machine.link};
+  return {plan.cost.opsNs,    plan.cost.copiesNs,   plan.cost.storesNs, plan.boundNs,
+          plan.cost.gpuBytes, options.expectPrompt, options.expectNew,  machine.cpu,
+          machine.threads,    machine.gpu,          machine.driver,     machine.link};
 }
 
 } // namespace
@@ -83,8 +91,8 @@ llvm::Expected<PlacementResult> placeLaunches(exec::ProgramOp program, const Pla
   }
   const placement::Workload workload{options.expectPrompt, options.expectNew, static_cast<int64_t>(program.getChunk())};
   ProgramArrays arrays(program);
-  runtime::Result<placement::Placed> placed =
-      placement::placeProgram(arrays.view(), {profile ? &*profile : nullptr, std::move(rules.value()), workload, options.gpuMemory});
+  runtime::Result<placement::Placed> placed = placement::placeProgram(
+      arrays.view(), {profile ? &*profile : nullptr, std::move(rules.value()), workload, options.gpuMemory});
   if (!placed.ok())
     return failureOf(profile ? placed.message() : placed.message() + "; give one with --machine FILE", what);
   for (const std::string &note : placed.value().notes)

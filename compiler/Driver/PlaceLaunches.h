@@ -30,9 +30,9 @@ struct PlacementResult {
   std::string explanation;                ///< a table for the user, where asked for
 };
 
-/// Sets the device of every launch of a planned program whose layers are not rolled yet. Notes go to stderr. Fails where
-/// a file that the user names does, where a launch is left to its cost without a calibration, and where rules cannot
-/// be followed.
+/// Sets the device of every launch of a planned program whose layers are not rolled yet. Notes go to stderr. Fails
+/// where a file that the user names does, where a launch is left to its cost without a calibration, and where rules
+/// cannot be followed.
 llvm::Expected<PlacementResult> placeLaunches(exec::ProgramOp program, const PlacementOptions &options);
 
 } // namespace mcc
