@@ -37,6 +37,18 @@ static Json describe(const ManifestFacts &facts) {
   return json;
 }
 
+static Json describe(const PredictedCost &cost) {
+  return {{"expectPrompt", cost.expectPrompt},
+          {"expectNew", cost.expectNew},
+          {"totalNs", cost.opsNs + cost.copiesNs + cost.uploadsNs},
+          {"opsNs", cost.opsNs},
+          {"copiesNs", cost.copiesNs},
+          {"uploadsNs", cost.uploadsNs},
+          {"boundNs", cost.boundNs},
+          {"gpuBytes", cost.gpuBytes},
+          {"machine", {{"cpu", cost.cpu}, {"threads", cost.threads}, {"gpu", cost.gpu}, {"driver", cost.driver}, {"link", cost.link}}}};
+}
+
 static std::string dump(const Json &json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 std::string modelInfo(const ManifestFacts &facts) { return dump(describe(facts), -1); }
@@ -51,6 +63,8 @@ std::string manifest(const ManifestFacts &facts) {
     plan.push_back({{"op", exec::placeName(launch.getLoc())}, {"kernel", kernel}, {"device", ir::stringifyDevice(launch.getDevice()).str()}});
   });
   json["plan"] = std::move(plan);
+  if (facts.predicted)
+    json["predicted"] = describe(*facts.predicted);
   return dump(json, 2) + "\n";
 }
 

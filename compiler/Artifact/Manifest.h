@@ -5,9 +5,21 @@
 #include "dialects/Exec/IR/ExecOps.h"
 
 #include <array>
+#include <optional>
 #include <string>
 
 namespace mcc {
+
+/// What a plan is predicted to cost, and by which machine's calibration; times are those of the whole expected work.
+struct PredictedCost {
+  double opsNs, copiesNs, uploadsNs;
+  double boundNs; ///< no plan that fits costs less
+  uint64_t gpuBytes;
+  int64_t expectPrompt, expectNew; ///< tokens
+  std::string cpu;
+  int64_t threads;
+  std::string gpu, driver, link; ///< empty: none
+};
 
 /// Facts of one compilation. No path, time or host name: the same input gives the same text.
 struct ManifestFacts {
@@ -17,11 +29,12 @@ struct ManifestFacts {
   uint64_t blobBytes;
   std::string targetCpu;
   bool tokenizer;
+  std::optional<PredictedCost> predicted; ///< of the plan, where a calibration was given
 };
 
 /// Returns the JSON object that `out/model --info` shows.
 std::string modelInfo(const ManifestFacts &facts);
-/// Returns manifest.json: the info, and the plan with a device for every launch.
+/// Returns manifest.json: the info, and the plan with a device for every launch and what it is predicted to cost.
 std::string manifest(const ManifestFacts &facts);
 
 } // namespace mcc

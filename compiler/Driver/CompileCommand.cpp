@@ -97,12 +97,14 @@ public:
 
 private:
   llvm::Error lower(mlir::ModuleOp module, Phase from, Phase to);
+  // Lowers to the planned program and decides where its launches run.
+  llvm::Error plan(mlir::ModuleOp module);
   llvm::Error writeBlob(exec::ProgramOp program, BlobWriter &writer);
   ModelDescriptor describe(const ManifestFacts &facts);
   llvm::Error writeArtefacts(mlir::ModuleOp module);
   llvm::Error writeCode(mlir::ModuleOp module, const ModelDescriptor &descriptor, const Installation &installation, OutputFolder &folder);
   // Whether the executable is to hold what runs launches on a GPU.
-  bool usesGpu() const { return options.placement != "cpu"; }
+  bool usesGpu() const { return options.placement.how != "cpu"; }
 
   const CompileOptions &options;
   Source source;
@@ -110,6 +112,7 @@ private:
   mlir::MLIRContext context;
   int64_t chunk = 0; // most tokens in one step, at most the context
   std::vector<uint8_t> tokenizer;
+  PlacementResult placement;
 };
 
 llvm::Error Compilation::lower(mlir::ModuleOp module, Phase from, Phase to) {
@@ -119,8 +122,21 @@ llvm::Error Compilation::lower(mlir::ModuleOp module, Phase from, Phase to) {
       message = diagnostic.str();
     return mlir::success();
   });
-  if (mlir::failed(runPhases(module, from, to, PipelineOptions{chunk, options.placement, usesGpu()})))
+  if (mlir::failed(runPhases(module, from, to, PipelineOptions{chunk, options.placement.how == "gpu" ? "gpu" : "cpu", usesGpu()})))
     return diagnose("", "internal: {0}; please report this with the model's config", message);
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::plan(mlir::ModuleOp module) {
+  if (llvm::Error error = lower(module, Phase::Mcc, Phase::Exec))
+    return error;
+  if (!options.placement.decidesByLaunch())
+    return llvm::Error::success();
+  llvm::Expected<PlacementResult> placed = placeLaunches(*module.getOps<exec::ProgramOp>().begin(), options.placement);
+  if (!placed)
+    return placed.takeError();
+  placement = std::move(*placed);
+  llvm::outs() << placement.explanation;
   return llvm::Error::success();
 }
 
@@ -189,17 +205,17 @@ llvm::Error Compilation::writeArtefacts(mlir::ModuleOp module) {
     return installation.takeError();
   if (usesGpu() && options.emit == Phase::Exe && installation->gpuRuntime.empty())
     return diagnose("", "--placement {0}: this mcc was built without CUDA (lib/mcc/libmccrt-cuda.a is missing); build it with -DMCC_CUDA=ON, or use --placement cpu",
-                    options.placement);
+                    options.placement.how);
   llvm::Expected<OutputFolder> folder = OutputFolder::open(options.output);
   if (!folder)
     return folder.takeError();
-  if (llvm::Error error = lower(module, Phase::Mcc, Phase::Exec))
+  if (llvm::Error error = plan(module))
     return error;
   exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin();
   BlobWriter blob(folder->path("model.weights"));
   if (llvm::Error error = writeBlob(program, blob))
     return error;
-  ManifestFacts facts{source.spec, program, blob.id(), blob.fileBytes(), target.cpu, !tokenizer.empty()};
+  ManifestFacts facts{source.spec, program, blob.id(), blob.fileBytes(), target.cpu, !tokenizer.empty(), placement.predicted};
   if (llvm::Error error = folder->write("manifest.json", manifest(facts)))
     return error;
   if (llvm::Error error = writeCode(module, describe(facts), *installation, *folder))
@@ -218,8 +234,11 @@ llvm::Error Compilation::run(int64_t positions) {
     return module.takeError();
   if (options.emit >= Phase::Obj)
     return writeArtefacts(**module);
-  if (llvm::Error error = lower(**module, Phase::Mcc, options.emit))
+  if (llvm::Error error = options.emit < Phase::Exec ? lower(**module, Phase::Mcc, options.emit) : plan(**module))
     return error;
+  if (options.emit > Phase::Exec)
+    if (llvm::Error error = lower(**module, Phase::Exec, options.emit))
+      return error;
   return writeText(options.output, moduleText(**module));
 }
 

@@ -1,6 +1,7 @@
 // `mcc [SPEC] CHECKPOINT -o OUT`: the whole pipeline.
 #pragma once
 
+#include "compiler/Driver/PlaceLaunches.h"
 #include "compiler/Pipelines/Pipelines.h"
 
 #include "llvm/Support/Error.h"
@@ -18,7 +19,7 @@ struct CompileOptions {
   int64_t chunk = 0; ///< 0: 128, or 2048 where the plan uses a GPU
   std::string targetCpu = "native";
   std::string tokenizer;
-  std::string placement = "cpu";
+  PlacementOptions placement;
 };
 
 /// Compiles as `options` say. Notes go to stderr; errors are returned.

@@ -48,6 +48,17 @@ int runInspect(int argc, char **argv) {
   return report(inspect(options));
 }
 
+// Adds the options about devices; returns that of `gpuBytes`, whose absence says something.
+CLI::Option *addPlacement(CLI::App &app, PlacementOptions &options, uint64_t &gpuBytes) {
+  const auto tokens = CLI::Range(int64_t(0), int64_t(1) << 24);
+  app.add_option("--placement", options.how, "devices of the ops: cpu, gpu, auto (by cost) or a file of rules")->capture_default_str();
+  app.add_option("--machine", options.machine, "a machine's calibration, to place by cost");
+  app.add_option("--expect-prompt", options.expectPrompt, "prompt tokens to place for")->capture_default_str()->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  app.add_option("--expect-new", options.expectNew, "new tokens to place for")->capture_default_str()->check(tokens);
+  app.add_flag("--explain", options.explain, "print why every op is where it is");
+  return app.add_option("--gpu-memory", gpuBytes, "most bytes of GPU memory, 8G or the like (default 15/16 of the calibrated one's)")->transform(CLI::AsSizeValue(false));
+}
+
 int runCompile(int argc, char **argv) {
   CLI::App app("Compiles a neural model into a standalone executable and a weights file.\n\n"
                "  mcc MODEL_DIR -o out/                       a Hugging Face folder\n"
@@ -58,13 +69,14 @@ int runCompile(int argc, char **argv) {
                "mcc");
   CompileOptions options;
   std::string emit = "exe";
+  uint64_t gpuBytes = 0;
   app.add_option("INPUTS", options.inputs, "[SPEC] CHECKPOINT, as above")->required()->expected(1, 2);
   app.add_option("-o,--output", options.output, "output folder (with --emit up to llvm: a file; default standard output)");
   app.add_option("--ctx", options.context, "positions of the cache (default: the model's own, at most a quarter of RAM)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
   app.add_option("--chunk", options.chunk, "most prompt tokens in one step (default 128, with a GPU 2048)")->check(CLI::Range(1, 4096));
   app.add_option("--target-cpu", options.targetCpu, "CPU to make code for, as clang's -mcpu")->capture_default_str();
   app.add_option("--tokenizer", options.tokenizer, "a tokenizer.json instead of the one beside the inputs");
-  app.add_option("--placement", options.placement, "devices of the ops: cpu or gpu")->capture_default_str()->check(CLI::IsMember({"cpu", "gpu"}));
+  CLI::Option *gpuMemory = addPlacement(app, options.placement, gpuBytes);
   app.add_option("--emit", emit, "stop after a phase: " + phaseNames());
   app.set_version_flag("--version", "mcc " MCC_VERSION);
   try {
@@ -72,6 +84,8 @@ int runCompile(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : usageError;
   }
+  if (gpuMemory->count() > 0)
+    options.placement.gpuMemory = gpuBytes;
   std::optional<Phase> phase = parsePhase(emit);
   if (!phase || (*phase >= Phase::Obj && options.output.empty())) {
     if (!phase)

@@ -1,6 +1,8 @@
 // The executable's choice of devices. The plan it was compiled with is the default: another one adds in another order.
 #include "runtime-lib/src/GpuSetup.h"
 
+#include "runtime-lib/placement/Resolve.h"
+#include "runtime-lib/src/Files.h"
 #include "runtime-lib/src/Output.h"
 #include "runtime-lib/src/Schedule.h"
 #include "runtime-lib/src/Text.h"
@@ -23,8 +25,43 @@ static std::vector<bool> randomPlan(const MccProgram &program, const std::string
   return plan;
 }
 
+/// Reads a calibration's file.
+static Result<placement::Profile> readMachine(const std::string &path) {
+  constexpr size_t most = size_t(64) << 20;
+  Result<std::string> text = readFile(path, most);
+  if (!text.ok())
+    return text.failure();
+  return placement::readProfile(path, std::move(text.value()));
+}
+
+/// Places by cost or by a file of rules, with notes on standard error.
+static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options &options) {
+  placement::ResolveOptions how;
+  how.how = options.placement;
+  how.workload.chunk = static_cast<int64_t>(model.chunk);
+  if (!options.machine.empty())
+    how.calibration = [&] { return readMachine(options.machine); };
+  Result<placement::Resolved> resolved = placement::resolve(*model.program, how);
+  if (!resolved.ok()) {
+    const std::string &message = resolved.message();
+    if (message.find(": error: ") != std::string::npos)
+      return resolved.failure();
+    return Failure{concat("error: --placement ", options.placement, ": ", message, options.machine.empty() ? "; give one with --machine FILE" : "")};
+  }
+  for (const std::string &note : resolved.value().notes)
+    printError(concat("note: ", note));
+  std::vector<bool> plan;
+  for (const placement::Device device : resolved.value().devices)
+    plan.push_back(device == placement::Device::Gpu);
+  return plan;
+}
+
 /// Returns which launches the user wants on the GPU.
-static std::vector<bool> planOf(const MccProgram &program, const std::string &placement) {
+static Result<std::vector<bool>> planOf(const MccModel &model, const Options &options) {
+  const MccProgram &program = *model.program;
+  const std::string &placement = options.placement;
+  if (placement != "built" && placement != "cpu" && placement != "gpu" && !placement.starts_with("random:"))
+    return solvedPlan(model, options);
   std::vector<bool> plan(program.launchCount, placement == "gpu");
   if (placement == "built")
     for (uint32_t i = 0; i < program.launchCount; ++i)
@@ -61,7 +98,10 @@ Status setUpGpu(Session &session, const Options &options) {
       return {};
     return Failure{concat("error: '--placement ", options.placement, "': this model was compiled for the CPU alone; compile it with --placement gpu or auto")};
   }
-  std::vector<bool> plan = planOf(*model.program, options.placement);
+  Result<std::vector<bool>> chosen = planOf(model, options);
+  if (!chosen.ok())
+    return chosen.failure();
+  std::vector<bool> plan = std::move(chosen.value());
   if (std::find(plan.begin(), plan.end(), true) == plan.end())
     return {};
   GpuRequest request;

@@ -56,8 +56,8 @@ static Status readPlacement(View text, std::string &placement) {
     int64_t seed = 0;
     return readInteger(text.substr(7), 0, UINT32_MAX, seed).ok() ? (placement = text, Status()) : Status(Failure{concat("takes random:SEED with a number, not '", text, "'")});
   }
-  if (text != "built" && text != "cpu" && text != "gpu")
-    return Failure{concat("takes built, cpu or gpu, not '", text, "'")};
+  if (text.empty())
+    return Failure{"takes built, cpu, gpu, auto or a file of rules"};
   placement = text;
   return {};
 }
@@ -113,8 +113,10 @@ static const Row rows[] = {
     {"--chunk", "N", "most prompt tokens in one step; 1 is token by token",
      [](Options &o, View v) { return readInteger(v, 1, mostTokens, o.chunk); }},
     {"--placement", "WHERE", "devices of the ops: built (the plan it was compiled with), cpu, gpu,\n"
-     "random:SEED (a test: each op by a coin)",
+     "auto (by cost), a file of rules, random:SEED (a test: each op by a coin)",
      [](Options &o, View v) { return readPlacement(v, o.placement); }},
+    {"--machine", "FILE", "a machine's calibration, for placement by cost",
+     [](Options &o, View v) { return o.machine = v, Status(); }},
     {"--on-gpu-missing", "WHAT", "without a usable GPU: fail, warn (the default: use the CPU, say so)\nor cpu (say nothing)",
      [](Options &o, View v) { return readGpuMissing(v, o.onGpuMissing); }},
     {"--numerics", "HOW", "prompts on the GPU: accurate (the default), invariant (bit for bit as\n"

@@ -31,7 +31,8 @@ struct Options {
   double tolerance = 2e-3;
   double marginTolerance = 1e-3;
   int64_t promptTokens = 512; ///< of --bench
-  std::string placement = "built"; ///< or cpu, gpu, random:SEED
+  std::string placement = "built"; ///< or cpu, gpu, auto, random:SEED, a file of rules
+  std::string machine;             ///< a calibration for placement by cost; empty: none
   GpuMissing onGpuMissing = GpuMissing::Warn;
   Numerics numerics = Numerics::Accurate;
   bool json = false, ignoreEos = false, noSpecial = false, stats = false;

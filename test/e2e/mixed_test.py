@@ -106,7 +106,7 @@ class CpuAlone(TestCase):
 
     def test_option_values(self):
         model = support.model_of(KJV)
-        for options, text in ((("--placement", "moon"), "takes built, cpu or gpu, not 'moon'"),
+        for options, text in ((("--placement", ""), "takes built, cpu, gpu, auto or a file of rules"),
                               (("--placement", "random:x"), "takes random:SEED with a number, not 'random:x'"),
                               (("--on-gpu-missing", "cry"), "takes fail, warn or cpu, not 'cry'"),
                               (("--numerics", "wrong"), "takes invariant, accurate or fast, not 'wrong'")):

@@ -3,7 +3,7 @@
 //   launch A(%w0) ; barrier ; launch B(%k0)        exec.repeat 2 addresses [w0, k0, w1, k1] {
 //   launch A(%w1) ; barrier ; launch B(%k1)   ->   ^bb0(%w: weights, %k: cache): launch A(%w) ; barrier ; launch B(%k) }
 //
-// Each launch or barrier gets a number that is equal for equal kernel, constants, device and memories. A repeat of
+// Each launch or barrier gets a number that is equal for equal kernel, constants and memories. A repeat of
 // period p is a stretch where number i equals number i + p; the stretch that saves most is taken (smaller p on ties), then
 // what is left and right of it is searched in turn. Quadratic in launches, which are a dozen a layer.
 #include "dialects/Exec/Transforms/Passes.h"
@@ -65,11 +65,19 @@ struct OutlineLayersPass : impl::OutlineLayersPassBase<OutlineLayersPass> {
     roll(ops.slice(repeat.start, length), repeat.period);
   }
 
+  // Returns what a body must say of an op. Its code is for the CPU wherever a launch is placed, so not the device.
+  static Attribute attributesOf(Operation *op) {
+    NamedAttrList attributes(op->getAttrDictionary());
+    if (auto launch = dyn_cast<LaunchOp>(op))
+      attributes.erase(launch.getDeviceAttrName());
+    return attributes.getDictionary(op->getContext());
+  }
+
   // Numbers the ops so that equal numbers mean: one body can stand for both.
   static SmallVector<unsigned> keysOf(ArrayRef<Operation *> ops) {
     llvm::MapVector<Attribute, unsigned> numbers;
     return llvm::map_to_vector(ops, [&](Operation *op) {
-      SmallVector<Attribute> parts{op->getName().getIdentifier(), op->getAttrDictionary()};
+      SmallVector<Attribute> parts{op->getName().getIdentifier(), attributesOf(op)};
       for (Type type : op->getOperandTypes())
         parts.push_back(TypeAttr::get(type));
       return numbers.insert({ArrayAttr::get(op->getContext(), parts), numbers.size()}).first->second;

@@ -20,7 +20,7 @@ def InsertBarriersPass : Pass<"exec-insert-barriers", "::mcc::exec::ProgramOp"> 
 def OutlineLayersPass : Pass<"exec-outline-layers", "::mcc::exec::ProgramOp"> {
   let summary = "rolls identical layers into exec.repeat";
   let description = [{
-    The longest run of equal launches (kernel, numbers, device; addresses apart) becomes one body; addresses that differ
+    The longest run of equal launches (kernel and numbers; addresses and devices apart) becomes one body; addresses that differ
     between iterations become its arguments. Then the same left and right of it.
   }];
 }
