@@ -2,6 +2,7 @@
 // 0 done, 1 diagnosed, 2 usage.
 #include "compiler/Driver/Main.h"
 
+#include "compiler/Driver/CalibrateCommand.h"
 #include "compiler/Driver/CompileCommand.h"
 #include "compiler/Driver/InspectCommand.h"
 #include "compiler/Support/Error.h"
@@ -48,11 +49,25 @@ int runInspect(int argc, char **argv) {
   return report(inspect(options));
 }
 
+int runCalibrate(int argc, char **argv) {
+  CLI::App app("Measures this machine with mcc's own kernels: a profile for --machine.", "mcc calibrate");
+  CalibrateOptions options;
+  app.add_option("-o,--output", options.output, "the profile (default: standard output)");
+  app.add_option("--threads", options.threads, "CPU threads (default: the physical cores this process may use)")->check(CLI::Range(1, 1024));
+  app.add_option("--milliseconds", options.milliseconds, "time for samples of each device")->capture_default_str()->check(CLI::Range(1, 1000000));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  return report(calibrate(options));
+}
+
 // Adds the options about devices; returns that of `gpuBytes`, whose absence says something.
 CLI::Option *addPlacement(CLI::App &app, PlacementOptions &options, uint64_t &gpuBytes) {
   const auto tokens = CLI::Range(int64_t(0), int64_t(1) << 24);
   app.add_option("--placement", options.how, "devices of the ops: cpu, gpu, auto (by cost) or a file of rules")->capture_default_str();
-  app.add_option("--machine", options.machine, "a machine's calibration, to place by cost");
+  app.add_option("--machine", options.machine, "a machine's calibration (mcc calibrate), to place by cost");
   app.add_option("--expect-prompt", options.expectPrompt, "prompt tokens to place for")->capture_default_str()->check(CLI::Range(int64_t(1), int64_t(1) << 24));
   app.add_option("--expect-new", options.expectNew, "new tokens to place for")->capture_default_str()->check(tokens);
   app.add_flag("--explain", options.explain, "print why every op is where it is");
@@ -65,7 +80,8 @@ int runCompile(int argc, char **argv) {
                "  mcc model.gguf -o out/                      one GGUF file\n"
                "  mcc config.json model.safetensors -o out/   a spec and a checkpoint\n"
                "  mcc config.json random:1 -o out/            made-up weights, for benchmarks\n"
-               "  mcc inspect FILE                            what a file says (mcc inspect --help)",
+               "  mcc inspect FILE                            what a file says (mcc inspect --help)\n"
+               "  mcc calibrate -o machine.json               what this machine's devices take (mcc calibrate --help)",
                "mcc");
   CompileOptions options;
   std::string emit = "exe";
@@ -103,6 +119,8 @@ int runCompile(int argc, char **argv) {
 int mccMain(int argc, char **argv) {
   if (argc > 1 && llvm::StringRef(argv[1]) == "inspect")
     return runInspect(argc - 1, argv + 1);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "calibrate")
+    return runCalibrate(argc - 1, argv + 1);
   return runCompile(argc, argv);
 }
 

@@ -1,11 +1,12 @@
-// A calibration is a list of points, each one kernel at one size. Passes over the list take one sample of each point
-// that is still affordable. A sample is a job on all workers that repeats the launch, with a barrier after each as in a
-// real step, for long enough to be timed; each launch reads other weights, so that they come from memory as in a step.
-// What the barrier and the start of a job take is measured first and taken off.
+// A calibration is a list of points, each one kernel at one size (Sampling.h). A sample is a job on all workers that
+// repeats the launch, with a barrier after each as in a real step, for long enough to be timed; each launch reads other
+// weights, so that they come from memory as in a step. What the barrier and the start of a job take is measured first
+// and taken off.
 #include "runtime-lib/placement/CalibrateCpu.h"
 
 #include "kernels/Activation.h"
 #include "kernels/cpu/Sizes.h"
+#include "runtime-lib/placement/Sampling.h"
 #include "runtime-lib/src/Files.h"
 
 #include <algorithm>
@@ -83,12 +84,11 @@ void calibrationStep(const MccStep *step) {
 
 namespace {
 
-/// One size of one kernel, and its samples.
+/// One size of one kernel.
 struct Point {
   Job job;
   double size = 0; ///< for a curve
   double work = 0; ///< grows as the time is expected to
-  RawNs rawNs;
 };
 
 /// Points of one curve or table, in order of size.
@@ -109,18 +109,13 @@ private:
   Point attentionPoint(int64_t tokens, int64_t position) const;
   double elapsed(Job &job);
   void measureBarrier();
-  double leftNs() const;
-  double expected(const Family &family, size_t point) const;
-  void sample(Point &point, double expectedNs);
+  double sample(Job job, double expectedNs);
   void measure();
   Result<DeviceProfile> collect();
-  Result<Curve> curveOf(Family &family) const;
-  Result<GemmTable> tableOf(Family &family) const;
 
   const CpuKernels &kernels;
   const CpuWorkers &workers;
   const CpuCalibration &options;
-  Clock::time_point end;
   Memory madeWeights, floats, scratch;
   std::span<const uint8_t> weights;
   uint64_t scratchStride = 0, nextOffset = 0;
@@ -129,6 +124,7 @@ private:
   RawNs barrierRaw;
   /// rows, attention over keys, attention over multiply-adds, then gemv and gemm of each format.
   std::vector<Family> families;
+  std::vector<SampleFamily> samples; ///< as families
   std::array<std::vector<double>, 3> axes;
 };
 
@@ -262,68 +258,25 @@ void Calibrator::measureBarrier() {
   barrierNs = median(barrierRaw);
 }
 
-double Calibrator::leftNs() const { return std::chrono::duration<double, std::nano>(end - Clock::now()).count(); }
-
-/// Returns how long a launch of a point should take: as its last sample, or as the nearest smaller one in proportion.
-double Calibrator::expected(const Family &family, size_t point) const {
-  if (!family[point].rawNs.empty())
-    return family[point].rawNs.back();
-  double ns = 0, nearest = 0;
-  for (const Point &known : family)
-    if (!known.rawNs.empty() && known.work > nearest && known.work <= family[point].work) {
-      nearest = known.work;
-      ns = known.rawNs.back() * family[point].work / known.work;
-    }
-  return ns;
-}
-
-/// Takes a sample of a point that is expected to take so long.
-void Calibrator::sample(Point &point, double expectedNs) {
+/// Takes a sample of a job that is expected to take so long.
+double Calibrator::sample(Job job, double expectedNs) {
   // Long enough to be timed well, and for the start of the job not to matter.
   const double wanted = std::max(shortestJobNs, 4 * startNs);
-  point.job.repeats = std::clamp<int64_t>(static_cast<int64_t>(wanted / std::max(expectedNs, 200.0)), 1, 64);
-  const double ns = (elapsed(point.job) - startNs) / static_cast<double>(point.job.repeats);
-  point.rawNs.push_back(std::max({ns - barrierNs, ns / 20, 1.0}));
+  job.repeats = std::clamp<int64_t>(static_cast<int64_t>(wanted / std::max(expectedNs, 200.0)), 1, 64);
+  const double ns = (elapsed(job) - startNs) / static_cast<double>(job.repeats);
+  return std::max({ns - barrierNs, ns / 20, 1.0});
 }
 
 void Calibrator::measure() {
-  // Points of all families from small to large work, so that a small budget reaches something of each.
-  std::vector<std::pair<size_t, size_t>> order;
-  for (size_t f = 0; f < families.size(); ++f)
-    for (size_t p = 0; p < families[f].size(); ++p)
-      order.emplace_back(f, p);
-  std::sort(order.begin(), order.end(), [&](const auto &a, const auto &b) {
-    return std::pair(families[a.first][a.second].work, a) < std::pair(families[b.first][b.second].work, b);
+  for (const Family &family : families) {
+    SampleFamily &points = samples.emplace_back();
+    for (const Point &point : family)
+      points.push_back({point.size, point.work, point.job.weightBytes <= weights.size()});
+  }
+  const SampleBudget budget{options.budgetNs, options.mostRepeats, shortestJobNs, startNs};
+  takeSamples(samples, budget, [&](size_t family, size_t point, double expectedNs) {
+    return sample(families[family][point].job, expectedNs);
   });
-  // The first passes take cheap points only, for medians there; then no sample may take much of what is left.
-  constexpr size_t cheapPasses = 3;
-  for (size_t pass = 0, lastTaken = 0; pass < options.mostRepeats && pass <= lastTaken + cheapPasses; ++pass)
-    for (const auto &[f, p] : order) {
-      Family &family = families[f];
-      Point &point = family[p];
-      const bool needed = std::all_of(family.begin(), family.end(), [](const Point &q) { return q.rawNs.empty(); });
-      const double ns = expected(family, p), jobNs = startNs + std::max(ns, shortestJobNs);
-      const double mostNs = std::min(leftNs() / 8, pass < cheapPasses ? options.budgetNs / 1000 : leftNs());
-      if (point.job.weightBytes > weights.size() || (!needed && jobNs > mostNs))
-        continue;
-      sample(point, ns);
-      lastTaken = pass;
-    }
-}
-
-Result<Curve> Calibrator::curveOf(Family &family) const {
-  std::vector<Curve::Sample> samples;
-  for (Point &point : family)
-    if (!point.rawNs.empty())
-      samples.push_back({point.size, std::move(point.rawNs)});
-  return Curve::make(std::move(samples));
-}
-
-Result<GemmTable> Calibrator::tableOf(Family &family) const {
-  std::vector<RawNs> cells;
-  for (Point &point : family)
-    cells.push_back(std::move(point.rawNs));
-  return GemmTable::make(axes, std::move(cells));
 }
 
 /// Makes the profile out of the samples.
@@ -331,16 +284,16 @@ Result<DeviceProfile> Calibrator::collect() {
   DeviceProfile profile;
   profile.launch = barrierRaw;
   for (size_t i = 0; i < 3; ++i) {
-    Result<Curve> curve = curveOf(families[i]);
+    Result<Curve> curve = curveOf(samples[i]);
     if (!curve.ok())
       return curve.failure();
     (i == 0 ? profile.rows : i == 1 ? profile.attentionKeys : profile.attentionMacs) = std::move(curve.value());
   }
   for (size_t i = 0; i < kernels.linear.size(); ++i) {
-    Result<Curve> gemv = curveOf(families[3 + 2 * i]);
+    Result<Curve> gemv = curveOf(samples[3 + 2 * i]);
     if (!gemv.ok())
       return gemv.failure();
-    Result<GemmTable> gemm = tableOf(families[4 + 2 * i]);
+    Result<GemmTable> gemm = tableOf(axes, samples[4 + 2 * i]);
     if (!gemm.ok())
       return gemm.failure();
     profile.matrices.push_back({kernels.linear[i].format, std::move(gemv.value()), std::move(gemm.value())});
@@ -354,7 +307,6 @@ Result<DeviceProfile> Calibrator::run() {
   if (!allocate())
     return Failure{"no memory for the calibration; it needs up to 100 MB"};
   addFamilies();
-  end = Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(options.budgetNs));
   measureBarrier();
   measure();
   return collect();
