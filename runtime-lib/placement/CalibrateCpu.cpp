@@ -170,7 +170,9 @@ Point Calibrator::linearPoint(const CpuKernels::Linear &kernel, int64_t tokens, 
   point.job.tokens = tokens;
   point.job.rows = rows;
   point.job.cols = cols;
-  point.job.weightBytes = static_cast<uint64_t>(rows * formatBytes(kernel.format, cols));
+  // Whole panels, padded as they are packed.
+  point.job.weightBytes =
+      static_cast<uint64_t>(rows / cpu::kPanelRows * cpu::roundUp(cpu::kPanelRows * formatBytes(kernel.format, cols), 64));
   point.size = static_cast<double>(point.job.weightBytes);
   point.work = static_cast<double>(rows * cols) * static_cast<double>(tokens + 4);
   return point;
