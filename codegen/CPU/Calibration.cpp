@@ -101,8 +101,9 @@ GlobalVariable *defineCalibration(Module &module, ArrayRef<Format> formats, bool
   Constant *calibrator = ConstantPointerNull::get(PointerType::get(context, 0));
   if (gpu)
     calibrator = module.getOrInsertGlobal("mccrt_gpu_calibrator", Type::getInt8Ty(context));
+  Constant *machine = module.getOrInsertGlobal("mccrt_machine_calibrator", Type::getInt8Ty(context));
   Constant *fields[] = {ConstantInt::get(i64, formats.size()), constant(module, ConstantArray::get(ArrayType::get(linears.front()->getType(), linears.size()), linears)),
-                        wrappers.wrap("add", std::nullopt), wrappers.wrap("attention", std::nullopt), calibrator};
+                        wrappers.wrap("add", std::nullopt), wrappers.wrap("attention", std::nullopt), calibrator, machine};
   Constant *value = ConstantStruct::getAnon(context, fields);
   assert(module.getDataLayout().getTypeAllocSize(value->getType()) == sizeof(MccCalibration) && "MccCalibration and this layout differ");
   return constant(module, value);

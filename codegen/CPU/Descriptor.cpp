@@ -1,6 +1,9 @@
 // Lays out `mcc_model` field by field. The order is MccModel's; the assertion at the end compares sizes.
 #include "codegen/CPU/Descriptor.h"
 
+#include "codegen/CPU/Calibration.h"
+#include "kernels/KernelTable.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
@@ -33,11 +36,24 @@ public:
       regions.push_back(record({u32(static_cast<uint32_t>(region.space)), u32(0), u64(region.offset), u64(region.bytes), u64(region.rowBytes)}, sizeof(MccRegion)));
     for (const exec::TableLaunch &launch : table.launches)
       launches.push_back(define(launch));
-    Constant *program = record({u32(regions.size()), u32(launches.size()), array(regions), array(launches)}, sizeof(MccProgram));
+    GlobalVariable *calibration = defineCalibration(module, formatsOf(table), /*gpu=*/true);
+    Constant *program = record({u32(regions.size()), u32(launches.size()), array(regions), array(launches), calibration}, sizeof(MccProgram));
     return global(program);
   }
 
 private:
+  // Returns the formats of the products' weights, f32 where there are none.
+  static SmallVector<Format> formatsOf(const exec::ProgramTable &table) {
+    SmallVector<Format> formats;
+    for (const exec::TableLaunch &launch : table.launches)
+      if (StringRef name = kernels()[launch.kernel].name; launch.format && (name == "linear" || name == "logits" || name == "experts"))
+        if (!is_contained(formats, *launch.format))
+          formats.push_back(*launch.format);
+    if (formats.empty())
+      formats.push_back(Format::F32);
+    return formats;
+  }
+
   Constant *define(const exec::TableLaunch &launch) {
     std::vector<Constant *> buffers;
     for (const exec::TableArgument &argument : launch.buffers)

@@ -39,7 +39,7 @@ public:
   /// Returns the program; it is valid as long as this.
   MccProgram view() const {
     return {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(),
-            launches.data()};
+            launches.data(), nullptr};
   }
 
 private:

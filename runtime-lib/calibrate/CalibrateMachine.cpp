@@ -73,3 +73,5 @@ Result<CalibratedMachine> calibrateMachine(const MccCalibration &kernels, const 
 }
 
 } // namespace mcc::placement
+
+const MccMachineCalibrator mccrt_machine_calibrator = {mcc::placement::calibrateMachine};

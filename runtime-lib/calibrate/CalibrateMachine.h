@@ -28,3 +28,12 @@ struct CalibratedMachine {
 Result<CalibratedMachine> calibrateMachine(const MccCalibration &kernels, const MachineCalibration &options);
 
 } // namespace mcc::placement
+
+extern "C" {
+/// calibrateMachine, for executables that reach it through their table of kernels.
+struct MccMachineCalibrator {
+  mcc::placement::Result<mcc::placement::CalibratedMachine> (*run)(const MccCalibration &kernels,
+                                                                   const mcc::placement::MachineCalibration &options);
+};
+extern const MccMachineCalibrator mccrt_machine_calibrator;
+}

@@ -18,10 +18,6 @@ namespace mcc::runtime {
 static constexpr int32_t notYet = INT32_MIN;
 static constexpr int64_t mostGraphTokens = 16;
 
-static int prefillPartsOf(Numerics numerics) {
-  return numerics == Numerics::Invariant ? 0 : numerics == Numerics::Accurate ? 2 : 1;
-}
-
 Machine::Machine(GpuRequest wanted)
     : request(std::move(wanted)), model(*request.model), prefillParts(prefillPartsOf(request.numerics)) {
   const MccProgram &program = *model.program;

@@ -21,6 +21,11 @@ enum class Numerics : uint8_t {
   Fast,      ///< tensor cores, activations rounded to bf16; a library's GEMM where one is found
 };
 
+/// Returns the bf16 parts that the GPU's prefill makes of an activation (kernels/cuda/Linear.h).
+constexpr int prefillPartsOf(Numerics numerics) {
+  return numerics == Numerics::Invariant ? 0 : numerics == Numerics::Accurate ? 2 : 1;
+}
+
 /// What the GPU takes, known before it is taken.
 struct GpuMemory {
   uint64_t weights = 0, cache = 0, activations = 0;

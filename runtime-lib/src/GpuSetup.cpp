@@ -1,6 +1,7 @@
 // The executable's choice of devices. The plan it was compiled with is the default: another one adds in another order.
 #include "runtime-lib/src/GpuSetup.h"
 
+#include "runtime-lib/calibrate/CalibrateMachine.h"
 #include "runtime-lib/placement/Resolve.h"
 #include "runtime-lib/src/Files.h"
 #include "runtime-lib/src/Output.h"
@@ -34,6 +35,23 @@ static Result<placement::Profile> readMachine(const std::string &path) {
   return placement::readProfile(path, std::move(text.value()));
 }
 
+/// Measures this machine for a moment.
+static Result<placement::Profile> measureMachine(const MccCalibration &kernels, const Options &options) {
+  placement::MachineCalibration request;
+  request.threads = options.threads;
+  request.budgetNs = 30e6;
+  request.prefillParts = prefillPartsOf(options.numerics);
+  Result<placement::CalibratedMachine> machine = kernels.machine->run(kernels, request);
+  if (!machine.ok())
+    return machine.failure();
+  const std::string &problem = machine.value().gpuProblem;
+  if (!problem.empty() && options.onGpuMissing == GpuMissing::Fail)
+    return Failure{concat("error: the GPU cannot be used: ", problem, "; --on-gpu-missing=warn goes on with the CPU")};
+  if (!problem.empty() && options.onGpuMissing == GpuMissing::Warn)
+    printError(concat("note: the CPU runs everything: ", problem));
+  return std::move(machine.value().profile);
+}
+
 /// Places by cost or by a file of rules, with notes on standard error.
 static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options &options) {
   placement::ResolveOptions how;
@@ -41,10 +59,12 @@ static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options
   how.workload.chunk = static_cast<int64_t>(model.chunk);
   if (!options.machine.empty())
     how.calibration = [&] { return readMachine(options.machine); };
+  else if (const MccCalibration *kernels = model.program->calibration)
+    how.calibration = [&, kernels] { return measureMachine(*kernels, options); };
   Result<placement::Resolved> resolved = placement::resolve(*model.program, how);
   if (!resolved.ok()) {
     const std::string &message = resolved.message();
-    if (message.find(": error: ") != std::string::npos)
+    if (message.starts_with("error: ") || message.find(": error: ") != std::string::npos)
       return resolved.failure();
     return Failure{concat("error: --placement ", options.placement, ": ", message, options.machine.empty() ? "; give one with --machine FILE" : "")};
   }

@@ -115,7 +115,8 @@ static const Row rows[] = {
     {"--placement", "WHERE", "devices of the ops: built (the plan it was compiled with), cpu, gpu,\n"
      "auto (by cost), a file of rules, random:SEED (a test: each op by a coin)",
      [](Options &o, View v) { return readPlacement(v, o.placement); }},
-    {"--machine", "FILE", "a machine's calibration, for placement by cost",
+    {"--machine", "FILE", "a machine's calibration (mcc calibrate), for placement by cost\n"
+     "(default: this one, measured for a moment)",
      [](Options &o, View v) { return o.machine = v, Status(); }},
     {"--on-gpu-missing", "WHAT", "without a usable GPU: fail, warn (the default: use the CPU, say so)\nor cpu (say nothing)",
      [](Options &o, View v) { return readGpuMissing(v, o.onGpuMissing); }},

@@ -125,9 +125,9 @@ class Compiler(Placing):
 class Executable(Placing):
     """The same choices at the executable's start."""
 
-    def start(self, *options):
+    def start(self, *options, **environment):
         path = os.path.join(self.out, "model")
-        return run(path, "--check", os.path.join(KJV, "golden.json"), *options)
+        return run(path, "--check", os.path.join(KJV, "golden.json"), *options, env={**os.environ, **environment})
 
     def test_solves_again(self):
         self.place("--placement", "auto", "--machine", machine(cpu=0.001, gpu=100.0))
@@ -141,10 +141,26 @@ class Executable(Placing):
         ruled = self.start("--placement", rules("*mlp* gpu\n* cpu\n"), "--stats")
         self.assertEqual(ruled.code, 0, ruled)
         self.assertRegex(ruled.err, r"ran [1-9]\d* ")
-        self.diagnosed(self.start("--placement", "auto"), "left to its cost", "--machine FILE")
         self.diagnosed(self.start("--placement", "moon"), "moon: error: ", "a file of rules")
         bad = rules("* moon\n")
         self.diagnosed(self.start("--placement", bad), f"{bad}:1:3: error: ")
+
+
+    def test_measures_this_machine(self):
+        """Without --machine the executable measures its CPU with its own kernels, and asks the GPU's side to do the same."""
+        self.place("--placement", "gpu")
+        self.check_twin()
+        fast = self.start("--placement", "auto", "--stats", TWIN_GPU_NS_PER_UNIT="1e-9")
+        self.assertEqual(fast.code, 0, fast)
+        self.assertRegex(fast.err, r"ran [1-9]\d* ")
+        slow = self.start("--placement", "auto", TWIN_GPU_NS_PER_UNIT="1000")
+        self.assertEqual(slow.code, 0, slow)
+        self.assertRegex(slow.err, "note: placement: 0 of .* built with [1-9]")
+        none = self.start("--placement", "auto")
+        self.assertEqual(none.code, 0, none)
+        self.assertIn("note: the CPU runs everything: twinCalibrate: twinErrorNotMeasured", none.err)
+        self.assertNotIn("runs everything", self.start("--placement", "auto", "--on-gpu-missing=cpu").err)
+        self.diagnosed(self.start("--placement", "auto", "--on-gpu-missing=fail"), "error: the GPU cannot be used: twinCalibrate: ", "--on-gpu-missing=warn")
 
 
 if __name__ == "__main__":

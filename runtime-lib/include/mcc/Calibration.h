@@ -19,6 +19,7 @@ typedef struct MccCalibrationLinear {
 } MccCalibrationLinear;
 
 struct MccGpuCalibrator;
+struct MccMachineCalibrator;
 
 typedef struct MccCalibration {
   uint64_t linearCount;
@@ -26,6 +27,9 @@ typedef struct MccCalibration {
   void (*add)(void);       /* as mcc_cpu_add */
   void (*attention)(void); /* as mcc_cpu_attention */
   const struct MccGpuCalibrator *gpu; /* of libmccrt-cuda.a (runtime-lib/calibrate/GpuCalibrator.h); null without */
+  /* What measures with this table (runtime-lib/calibrate/CalibrateMachine.h): named here, so that executables without a
+   * table are linked without it. */
+  const struct MccMachineCalibrator *machine;
 } MccCalibration;
 
 /* main() of the program that `mcc calibrate` makes: prints a profile (runtime-lib/placement/Profile.h) on standard output.

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+struct MccCalibration; /* mcc/Calibration.h */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -55,6 +57,7 @@ typedef struct MccProgram {
   uint32_t regionCount, launchCount;
   const MccRegion *regions;
   const MccLaunch *launches;
+  const struct MccCalibration *calibration; /* kernels in the program's formats, for placing anew; null: none */
 } MccProgram;
 
 #ifdef __cplusplus

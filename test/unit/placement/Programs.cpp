@@ -35,7 +35,7 @@ void TableProgram::launch(const std::string &name, const char *kernel, int forma
 
 const MccProgram &TableProgram::table() {
   program = {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(),
-             launches.data()};
+             launches.data(), nullptr};
   return program;
 }
 

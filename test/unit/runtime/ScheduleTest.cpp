@@ -36,7 +36,7 @@ struct Maker {
   }
 
   MccProgram program() const {
-    return {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(), launches.data()};
+    return {static_cast<uint32_t>(regions.size()), static_cast<uint32_t>(launches.size()), regions.data(), launches.data(), nullptr};
   }
 };
 

@@ -1,7 +1,8 @@
 // A GPU made of a second set of the processor's memory: tests run mixed plans with it where there is no GPU. What the plan
 // puts on the GPU runs in an arena and caches of its own, so that a copy too few between the devices gives wrong tokens.
 //
-// TWIN_GPU_FAIL_AT=N makes the N-th step fail, as an error of a real one would.
+// TWIN_GPU_NS_PER_UNIT=X is what its calibration measures. TWIN_GPU_FAIL_AT=N makes the N-th step fail, as an error of a real one would.
+#include "runtime-lib/calibrate/GpuCalibrator.h"
 #include "runtime-lib/src/Gpu.h"
 #include "runtime-lib/src/Schedule.h"
 
@@ -74,4 +75,33 @@ private:
 } // namespace
 } // namespace mcc::runtime
 
+namespace mcc::placement {
+
+/// Returns a curve of a few ns and `nsPerUnit` a unit.
+static Curve line(double nsPerUnit) {
+  std::vector<Curve::Sample> samples;
+  for (const double size : {1e3, 1e6, 1e9})
+    samples.push_back({size, {1 + size * nsPerUnit}});
+  return Curve::make(std::move(samples)).value();
+}
+
+/// A measurement made up: everything takes TWIN_GPU_NS_PER_UNIT; without it there is nothing to measure.
+static Result<GpuMeasurements> calibrateTwin(const GpuCalibration &options) {
+  const char *text = std::getenv("TWIN_GPU_NS_PER_UNIT");
+  if (text == nullptr)
+    return Failure{"twinCalibrate: twinErrorNotMeasured (nothing to measure)"};
+  const Curve curve = line(std::atof(text));
+  GpuMeasurements twin;
+  twin.device.launch = twin.device.sync = {1};
+  twin.device.rows = twin.device.attentionKeys = twin.device.attentionMacs = curve;
+  for (const Format format : options.formats)
+    twin.device.matrices.push_back({format, curve, GemmTable()});
+  twin.link = {{curve, curve}, {curve, curve}};
+  twin.name = "Twin";
+  return twin;
+}
+
+} // namespace mcc::placement
+
+extern "C" const MccGpuCalibrator mccrt_gpu_calibrator = {mcc::placement::calibrateTwin};
 extern "C" const MccGpuRuntime mccrt_gpu_runtime = {mcc::runtime::Twin::create};

@@ -38,7 +38,7 @@ TEST_CASE("a plan that cannot be is refused before the GPU is asked") {
   const auto number = [](const char *name) { return static_cast<uint32_t>(kernelIndex(*findKernel(name))); };
   const MccLaunch launches[] = {{"rope", number("rope_cache"), -1, 0, 0, rope, nullptr, nullptr, nullptr, nullptr},
                                 {"attention", number("attention"), -1, 0, 0, attention, nullptr, nullptr, nullptr, nullptr}};
-  const MccProgram program = {3, 2, regions, launches};
+  const MccProgram program = {3, 2, regions, launches, nullptr};
   MccModel model{};
   model.program = &program;
   GpuRequest request;
