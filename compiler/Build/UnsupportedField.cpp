@@ -43,8 +43,13 @@ std::optional<std::string> unsupportedMlp(const std::string &prefix, const MlpSp
   return firstPresent(prefix, {{!known, "activation"}, {mlp.clamp != 0, "clamp"}, {mlp.upOffset != 0, "up_offset"}});
 }
 
+// The routers' kernels keep a score and a mark for so many.
+constexpr int64_t mostExperts = 1024;
+
 std::optional<std::string> unsupportedExperts(const std::string &prefix, const MoeSpec &moe) {
-  auto field = firstPresent(prefix, {{moe.expert.width % 16 != 0, "expert.width"}, // experts lie in whole panels of 16 rows
+  auto field = firstPresent(prefix, {{moe.experts > mostExperts, "experts"},
+                                     {moe.groups > mostExperts, "groups"},
+                                     {moe.expert.width % 16 != 0, "expert.width"}, // experts lie in whole panels of 16 rows
                                      {moe.expert.activation > Activation::GeluQuick, "expert.activation"},
                                      {moe.expert.gateScale != 1, "expert.gate_scale"},
                                      {moe.expert.outputScale != 1, "expert.output_scale"},
@@ -68,6 +73,9 @@ std::optional<std::string> unsupportedField(const ModelSpec &spec) {
   // Quantised words run along the inputs; a transposed linear would be read across them.
   auto field = firstPresent("", {{spec.quantization && spec.transposedLinears, "quantization"},
                                  {spec.embeddingWidth != 0 && spec.embeddingWidth != spec.hidden, "embedding_width"}});
+  for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
+    if (spec.blocks[i].moe && spec.hidden % 16 != 0) // the rows of an expert's last matrix
+      field = "hidden";
   for (size_t i = 0; i < spec.blocks.size() && !field; ++i)
     field = unsupportedBlock("blocks[" + std::to_string(i) + "].", spec.blocks[i]);
   return field;

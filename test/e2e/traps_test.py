@@ -138,6 +138,21 @@ class Heads(TestCase):
         self.diagnosed(done, "lm_head.weight")
 
 
+class Experts(TestCase):
+    """What the routers' and experts' kernels cannot hold is refused by field, not run over."""
+
+    def refused(self, pack, field, **changes):
+        folder = variant(os.path.join(FAMILIES, pack), lambda c: c.update(changes))
+        done = run(support.MCC, os.path.join(folder, "config.json"), "random:1", "-o", support.scratch("none"))
+        self.diagnosed(done, f"sets '{field}'")
+
+    def test_too_many(self):
+        self.refused("deepseek-v3", r"blocks\[1\].moe.experts", n_routed_experts=4096, n_group=2048, topk_group=2)
+
+    def test_a_hidden_size_that_is_no_whole_number_of_panels(self):
+        self.refused("granitemoe", "hidden", hidden_size=72, num_attention_heads=2, num_key_value_heads=2)
+
+
 class Ends(TestCase):
     def test_several_end_tokens(self):
         plain = ids_of(model_of(LLAMA))
