@@ -243,6 +243,7 @@ __device__ __forceinline__ void consume(const LinearLaunch &launch, const GemmPl
       turn.advance(T::stages);
     }
     ptx::wgmma_wait_group<0>();
+    ptx::hold(sums);
     release<T>(ring.empty(before));
     const Tile tile = tileAt(index, tokenTiles, plan.panelTiles);
     storeTile<T>(launch, sums, ring.pieces, tile.panelTile * T::panels,

@@ -36,6 +36,14 @@ __device__ __forceinline__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
+/// Keeps uses of numbers that a matrix product wrote behind the wait for it.
+template <int count>
+__device__ __forceinline__ void hold(float (&sums)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    asm volatile("" : "+f"(sums[i])::"memory");
+}
+
 /// Gives registers back, or takes them: executed by all warps of a warpgroup.
 template <int registers>
 __device__ __forceinline__ void setmaxnreg_dec() {
