@@ -17,6 +17,7 @@
 #include "kernels/cuda/ptx_sm90.cuh"
 
 #include <cuda.h>
+#include <cstdlib>
 
 namespace mcc::cuda {
 
@@ -332,6 +333,8 @@ inline int tilePanels(int64_t tokenTiles, int64_t panels) {
   // Time of a tile relative to its panels.
   constexpr double cost[] = {1.0, 1.2, 1.6};
   int best = choices[0];
+  static const char *forced = getenv("MCC_GEMM_PANELS"); // EXPERIMENT
+  if (forced) return atoi(forced);
   double least = 0;
   for (int i = 0; i < 3; ++i) {
     const int64_t tiles = tokenTiles * divideUp(panels, choices[i]);
@@ -359,7 +362,8 @@ Status startParts(const LinearLaunch &launch, const ActivationTiles &tiles, cons
 template <int parts, int weightParts>
 Status startGemm(const LinearLaunch &launch, const ActivationTiles &tiles, const WeightPanels &weights,
                  cudaStream_t stream) {
-  return tiles.tokenTiles > 1 ? startParts<2, parts, weightParts>(launch, tiles, weights, stream)
+  static const bool alone = getenv("MCC_GEMM_ALONE"); // EXPERIMENT
+  return tiles.tokenTiles > 1 && !alone ? startParts<2, parts, weightParts>(launch, tiles, weights, stream)
                               : startParts<1, parts, weightParts>(launch, tiles, weights, stream);
 }
 
