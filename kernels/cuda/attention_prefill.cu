@@ -27,13 +27,20 @@ __device__ __forceinline__ Sight tilesOf(const Attention &a, int firstPosition, 
   return {sightOf(a, firstPosition).first / keys, lastPosition / keys};
 }
 
-// Splits 8 numbers and stores the parts, tileBytes apart.
-template <class F>
-__device__ __forceinline__ void storeEight(uint8_t *to, const float (&values)[8]) {
+// Splits 8 numbers, those of which `present(i)` is false taken as zeros, and stores the parts, tileBytes apart.
+template <class F, class Present>
+__device__ __forceinline__ void storeEight(uint8_t *to, const float *from, bool any, Present present) {
+  float4 quads[2] = {};
+  if (any) {
+    quads[0] = __ldcg(reinterpret_cast<const float4 *>(from));
+    quads[1] = __ldcg(reinterpret_cast<const float4 *>(from) + 1);
+  }
+  const float values[8] = {quads[0].x, quads[0].y, quads[0].z, quads[0].w,
+                           quads[1].x, quads[1].y, quads[1].z, quads[1].w};
   alignas(16) uint16_t bits[2][8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    const Parts two = split(values[i]);
+    const Parts two = split(present(i) ? values[i] : 0.0f);
     bits[0][i] = two.part[0], bits[1][i] = two.part[1];
   }
 #pragma unroll
@@ -45,25 +52,20 @@ __device__ __forceinline__ void storeEight(uint8_t *to, const float (&values)[8]
 template <class F>
 __device__ __forceinline__ void keyPiece(const Attention &a, const float *keys, int start, int last, int piece,
                                          uint8_t *to) {
-  const int half = piece % 2, d = piece / 2 % F::dims, block = piece / 2 / F::dims, at = start + block * 16;
-  float values[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    values[i] = d < a.headDim && at + half * 8 + i <= last ? __ldcg(keys + at * a.headDim + d * 16 + half * 8 + i) : 0.0f;
-  storeEight<F>(to + (block * F::dims + d) * 32 + (half ^ (d >> 2 & 1)) * 16, values);
+  const int half = piece % 2, d = piece / 2 % F::dims, block = piece / 2 / F::dims, at = start + block * 16 + half * 8;
+  storeEight<F>(to + (block * F::dims + d) * 32 + (half ^ (d >> 2 & 1)) * 16,
+                keys + (start + block * 16) * a.headDim + d * 16 + half * 8, d < a.headDim && at <= last,
+                [&](int i) { return at + i <= last; });
 }
 
-// 8 dimensions of one position of the values.
+// 8 dimensions of one position of the values, whose rows are padded to 16.
 template <class F>
 __device__ __forceinline__ void valuePiece(const Attention &a, const float *values, int start, int last, int piece,
                                            uint8_t *to) {
   const int eighth = piece % (F::dims / 8), j = piece / (F::dims / 8), d = eighth * 8;
   const int64_t row = divideUp(a.headDim, 16) * 16;
-  float eight[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    eight[i] = d + i < a.headDim && start + j <= last ? __ldcg(values + (start + j) * row + d + i) : 0.0f;
-  storeEight<F>(to + (eighth / 8 * F::keys + j) * 128 + (eighth % 8 ^ j % 8) * 16, eight);
+  storeEight<F>(to + (eighth / 8 * F::keys + j) * 128 + (eighth % 8 ^ j % 8) * 16, values + (start + j) * row + d,
+                d < a.headDim && start + j <= last, [&](int i) { return d + i < a.headDim; });
 }
 
 // Blocks take tiles of keys and of values in turn.
@@ -240,7 +242,7 @@ struct Rows {
       for (int j = 0; j < F::parts; ++j)
 #pragma unroll
         for (int i = 0; i < F::parts - j; ++i)
-          ptx::wgmma(out, p[i][step],
+          ptx::wgmma<1>(out, p[i][step],
                      ptx::operand(values + j * F::tileBytes + step * 2048, F::keys * 128, 1024, ptx::Swizzle::Bytes128),
                      1);
     ptx::wgmma_commit_group();

@@ -30,8 +30,7 @@ struct WeightPanels {
   int parts, count;
 };
 
-/// linear_gemm.cu. True where the device runs the GEMM: its sm_90a machine code is linked in and the driver has tensor
-/// copies.
+/// linear_gemm.cu. True where the device runs the GEMM: its sm_90a machine code is linked in.
 bool gemmAvailable();
 /// linear_gemm.cu: `launch` with these operands. Of parts i of an activation and j of a weight those products are added
 /// for which i + j is less than the larger number of parts.

@@ -1,4 +1,4 @@
-// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products, tensor copies, clusters.
+// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products, copies to clusters.
 //
 // Code that calls them is compiled under MCC_SM90A and picked at run time (launch_sm90.cuh).
 #pragma once
@@ -81,13 +81,13 @@ __device__ __forceinline__ void setmaxnreg_inc() {
                ", p, 1, 1, 0, 1; }"                                                                                    \
                : accumulators                                                                                          \
                : "l"(left), "l"(right), "r"(keep))
-// a from registers.
-#define MCC_WGMMA_REGISTERS(columns, registers, accumulators, a0, a1, a2, a3, b, add)                                  \
+// a from registers; b's rows consecutive, or its depth.
+#define MCC_WGMMA_REGISTERS(columns, registers, accumulators, a0, a1, a2, a3, b, add, rows)                            \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %" add ", 0; "                                                          \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.bf16.bf16 {" registers "}, {%" a0 ", %" a1        \
-               ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, 1; }"                                                            \
+               ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" rows "; }"                                                    \
                : accumulators                                                                                          \
-               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(keep))
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(keep), "n"(rowsConsecutive))
 
 /// sums = (keep ? sums : 0) + a b for a warpgroup: a 64 x 16 with depth consecutive, b 16 x (2 `count`) with rows
 /// consecutive, bf16, sums f32. Lane 4g + t of warp w holds at 4j + 2h + i the sum of row 16w + g + 8h, column
@@ -103,16 +103,19 @@ __device__ __forceinline__ void wgmma(float (&sums)[count], uint64_t left, uint6
     MCC_WGMMA_SHARED(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130");
 }
 
-/// As above with a in registers, as mma_m16n8k16 has it, 16 rows a warp.
-template <int count>
+/// As above with a in registers, as mma_m16n8k16 has it, 16 rows a warp; b may have its depth consecutive.
+template <int rowsConsecutive, int count>
 __device__ __forceinline__ void wgmma(float (&sums)[count], const uint32_t (&left)[4], uint64_t right, int keep) {
   static_assert(count == 32 || count == 64 || count == 128, "a tile has 64, 128 or 256 columns");
   if constexpr (count == 32)
-    MCC_WGMMA_REGISTERS(64, MCC_REGISTERS32, MCC_SUMS32(0), "32", "33", "34", "35", "36", "37");
+    MCC_WGMMA_REGISTERS(64, MCC_REGISTERS32, MCC_SUMS32(0), "32", "33", "34", "35", "36", "37",
+                        "38");
   else if constexpr (count == 64)
-    MCC_WGMMA_REGISTERS(128, MCC_REGISTERS64, MCC_SUMS64(0), "64", "65", "66", "67", "68", "69");
+    MCC_WGMMA_REGISTERS(128, MCC_REGISTERS64, MCC_SUMS64(0), "64", "65", "66", "67", "68", "69",
+                        "70");
   else
-    MCC_WGMMA_REGISTERS(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130", "131", "132", "133");
+    MCC_WGMMA_REGISTERS(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130", "131", "132", "133",
+                        "134");
 }
 
 #undef MCC_REGISTERS32
@@ -128,26 +131,14 @@ __device__ __forceinline__ void wgmma(float (&sums)[count], const uint32_t (&lef
 /// Makes the thread's ordinary writes to shared memory visible to matrix products and bulk copies.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// Copies a box of a three-dimensional tensor to the same shared address of every block in `blocks`, a mask of the
-/// cluster's; each block's barrier at the same address counts the bytes. Numbers outside the tensor are zeros.
-__device__ __forceinline__ void cp_async_bulk_tensor_3d(uint32_t to, const void *map, int x, int y, int z,
-                                                        uint32_t barrier, uint16_t blocks) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-               "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
-               "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+/// Copies `bytes`, a multiple of 16, to the same shared address of every block in `blocks`, a mask of the cluster's; each
+/// block's barrier at the same address counts them.
+__device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier,
+                                              uint16_t blocks) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+               "[%0], [%1], %2, [%3], %4;" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
                : "memory");
-}
-/// As above, to this block alone.
-__device__ __forceinline__ void cp_async_bulk_tensor_3d(uint32_t to, const void *map, int x, int y, int z,
-                                                        uint32_t barrier) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
-               "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
-               : "memory");
-}
-
-__device__ __forceinline__ void prefetch_tensormap(const void *map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 __device__ __forceinline__ uint32_t cluster_ctarank() {

@@ -158,12 +158,13 @@ void checkPrefill(const Case &shape, uint64_t seed) {
   double scale = 1;
   for (const float value : expected)
     scale = std::fmax(scale, std::fabs(value));
-  const double bounds[] = {3e-2, 1e-4, 2e-5};
+  // What parts leave out; and what tensor cores cut off at each addition of 16 products, a bit of 24.
+  const double bounds[] = {3e-2, 1e-4, 2e-5}, cut = static_cast<double>(shape.cols) / 16 * 0x1p-24;
   for (int parts = 1; parts <= 3; ++parts) {
     INFO(formatInfo(shape.format).name, " parts ", parts, " rows ", shape.rows, " cols ", shape.cols, " tokens ",
          shape.tokens, " gated ", shape.gated);
     const std::vector<float> got = layer.byKernel(0, shape.tokens, parts);
-    CHECK(largestError(got, expected) < bounds[parts - 1] * scale);
+    CHECK(largestError(got, expected) < (bounds[parts - 1] + cut) * scale);
     const std::vector<float> again = layer.byKernel(0, shape.tokens, parts);
     CHECK(equalBits(got.data(), again.data(), got.size()));
   }
