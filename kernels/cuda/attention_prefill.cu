@@ -37,7 +37,7 @@ __device__ __forceinline__ void storeEight(uint8_t *to, const float *from, bool 
   }
   const float values[8] = {quads[0].x, quads[0].y, quads[0].z, quads[0].w,
                            quads[1].x, quads[1].y, quads[1].z, quads[1].w};
-  alignas(16) uint16_t bits[2][8];
+  uint16_t bits[2][8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const Parts two = split(present(i) ? values[i] : 0.0f);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void storeEight(uint8_t *to, const float *from, bool 
   }
 #pragma unroll
   for (int part = 0; part < F::parts; ++part)
-    *reinterpret_cast<uint4 *>(to + part * F::tileBytes) = *reinterpret_cast<const uint4 *>(bits[part]);
+    *reinterpret_cast<uint4 *>(to + part * F::tileBytes) = eightOf(bits[part]);
 }
 
 // 8 positions of one dimension of the keys.
@@ -242,7 +242,7 @@ struct Rows {
       for (int j = 0; j < F::parts; ++j)
 #pragma unroll
         for (int i = 0; i < F::parts - j; ++i)
-          ptx::wgmma<1>(out, p[i][step],
+          ptx::wgmma(out, p[i][step],
                      ptx::operand(values + j * F::tileBytes + step * 2048, F::keys * 128, 1024, ptx::Swizzle::Bytes128),
                      1);
     ptx::wgmma_commit_group();

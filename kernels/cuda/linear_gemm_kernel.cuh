@@ -1,16 +1,15 @@
-// The kernel of linear_gemm.cu: a GEMM on warpgroup matrix products, weights from bf16 panels as they are stored.
+// The kernel of linear_gemm.cu: a GEMM on warpgroup matrix products, weights straight from bf16 panels.
 //
-// y^T [rows, tokens] f32 = panels x activations (1 to 3 bf16 parts)^T. A block computes 8 panels x 256 tokens (128 or 64
-// where that fills the device better), 64 columns at a time through a ring of shared memory. One warp copies, in
-// consecutive bytes only: 16 KiB for 128 tokens of activations, 2 KiB a panel. Two warpgroups multiply 4 panels each, a
-// panel a warp: ldmatrix transposes its 16 x 16 pieces to a register operand, one stage ahead of the products; the
-// activations are the operand from shared memory. (As an operand in shared memory a panel would have to be swizzled,
-// and tensor copies that do so move 32 bytes at a time: 397 TFLOP/s at most, measured.) Parts of a column are added one
-// after the other into one accumulator. The two blocks of a cluster take neighbouring panels of the same 256 tokens and
-// fetch half of the activations each, for both. Blocks stay and take every n-th tile, tokens first, so that copies of
-// the next tile run under the epilogue, which goes through shared memory a warp at a time.
+// y [tokens, rows] f32 = activations [tokens, cols] (1 to 3 bf16 parts) x panels. A block computes 128 tokens x 16 panels
+// (8 or 4 where that fills the device better), 64 columns at a time through a ring of shared memory. A tile of
+// activations comes as 16 KiB of consecutive bytes by one bulk copy. Of weights 128 threads copy 16 bytes at a time and
+// exchange the halves of 32-byte columns, as the tensor cores want an operand whose 16 rows are consecutive (a tensor
+// copy does that too, at 32 bytes a step: 1.16 us a stage instead of 0.84, measured). Two warpgroups of 64 tokens
+// multiply; parts of a column are added one after the other into one accumulator. Blocks stay and take every n-th tile,
+// tokens first, so that the copies of the next tile run under the epilogue, which goes through shared memory a warp at a
+// time to whole cache lines, by code that is small enough for the instruction cache.
 //
-// Shared: 48 KiB a stage (1 part, 256 tokens), 4 stages, and 20 KiB of the epilogue. Registers: 232 a multiplying
+// Shared: 48 KiB a stage (1 part, 16 panels), 4 stages, and 20 KiB of the epilogue. Registers: 208 a multiplying
 // thread, 128 of them sums. Expected: 80% of what the tensor cores reach (790 TFLOP/s on H200) over the parts.
 #pragma once
 
@@ -19,38 +18,41 @@
 
 namespace mcc::cuda {
 
-constexpr int kConsumerWarps = 8, kThreads = 384, kTilePanels = 8, kSteps = kGemmCols / 16;
+constexpr int kConsumerWarps = 8, kConsumers = kConsumerWarps * 32, kCopyThreads = 128;
+constexpr int kThreads = kConsumers + kCopyThreads;
 constexpr int kPanelStageBytes = kGemmCols * 32;
-// Tokens of a warp's piece of the epilogue, and floats from one to the next: no bank is met twice.
-constexpr int kPieceTokens = 32, kPieceStride = 20, kPieceBytes = kPieceTokens * kPieceStride * 4;
+static_assert(kCopyThreads == 2 * kGemmCols, "a copying thread takes half a column of each panel");
+// Floats from one token to the next in a warp's piece of the epilogue: 40, so that no bank is met twice.
+constexpr int kPieceStride = 40, kPieceBytes = 16 * kPieceStride * 4;
 constexpr int kMaxStages = 8;
 constexpr int kSharedBytes = 227 * 1024;
-// Barriers, 16 zero bytes, the epilogue's pieces, then stages at a multiple of 1 KiB.
-constexpr int kZeroBytes = 16, kBarrierBytes = 2 * kMaxStages * 8;
-constexpr int kFixedBytes = kBarrierBytes + kZeroBytes + kConsumerWarps * kPieceBytes + 1024;
-// Barriers of the block: one for each pair of warps.
-constexpr uint32_t kPairBarrier = 1;
-// Tiles of 128 tokens that are taken together, panels by panels: their activations stay in the second-level cache.
+// Barriers, then the epilogue's pieces, then stages at a multiple of 1 KiB.
+constexpr int kBarrierBytes = 2 * kMaxStages * 8;
+constexpr int kFixedBytes = kBarrierBytes + kConsumerWarps * kPieceBytes + 1024;
+// Tiles of tokens that are taken together, panels by panels: their activations stay in the second-level cache.
 constexpr int kTokenTilesTogether = 16;
 
-// A kernel's constants: tokens of a tile, blocks of a cluster, parts of an activation and of a weight.
-template <int kTokens, int kCluster, int kParts, int kWeightParts>
+// A kernel's constants: panels of a tile, parts of an activation and of a weight.
+template <int kPanels, int kParts, int kWeightParts>
 struct Tiling {
-  static constexpr int tokens = kTokens, cluster = kCluster, parts = kParts, weightParts = kWeightParts;
+  static constexpr int panels = kPanels, parts = kParts, weightParts = kWeightParts;
   // Parts i and j of a product with i + j < most are multiplied.
   static constexpr int most = parts > weightParts ? parts : weightParts;
-  static constexpr int activationBytes = tokens * kGemmCols * 2; // of a part
-  static constexpr int weightOffset = parts * activationBytes, weightBytes = kTilePanels * kPanelStageBytes;
+  static constexpr int weightOffset = parts * static_cast<int>(kActivationTileBytes);
+  static constexpr int weightBytes = panels * kPanelStageBytes;
   static constexpr int stageBytes = weightOffset + weightParts * weightBytes;
   static constexpr int room = (kSharedBytes - kFixedBytes) / stageBytes;
   static constexpr int stages = room < kMaxStages ? room : kMaxStages;
-  static_assert(stages >= 2 && (cluster == 1 || (cluster == 2 && tokens == 256)));
+  // Stages whose weights are under way when the copying threads wait for one. A stage is given back once the products
+  // of the next have begun, so that with two stages there is none to fill meanwhile.
+  static constexpr int ahead = stages >= 3 ? 1 : 0;
+  static_assert(stages >= 2 && panels % 2 == 0);
 };
 
 struct GemmPlan {
   ActivationTiles x;
   WeightPanels weights;
-  int tokenTiles, panelTiles; // of the kernel's size; panelTiles a multiple of the cluster
+  int panelTiles;
 };
 
 // Where a tile lies.
@@ -58,24 +60,21 @@ struct Tile {
   int tokenTile, panelTile;
 };
 
-// The tile of a cluster's turn: groups of tiles of tokens, in a group panels by panels; neighbours of a cluster have
-// the same tokens.
-template <class T>
-__device__ __forceinline__ Tile tileAt(const GemmPlan &plan, int turn, uint32_t rank) {
-  constexpr int most = kTokenTilesTogether * kGemmTokens / T::tokens;
-  const int panelTurns = plan.panelTiles / T::cluster, perGroup = most * panelTurns, group = turn / perGroup,
-            together = min(most, plan.tokenTiles - group * most), inGroup = turn - group * perGroup;
-  return {group * most + inGroup % together, inGroup / together * T::cluster + static_cast<int>(rank)};
+// The tile of turn `index`: groups of 16 tiles of tokens, in a group panels by panels.
+__device__ __forceinline__ Tile tileAt(const GemmPlan &plan, int index) {
+  const int perGroup = kTokenTilesTogether * plan.panelTiles, group = index / perGroup,
+            together = min(kTokenTilesTogether, plan.x.tokenTiles - group * kTokenTilesTogether),
+            inGroup = index - group * perGroup;
+  return {group * kTokenTilesTogether + inGroup % together, inGroup / together};
 }
 
 #ifdef MCC_SM90A
 
 // The block's ring and barriers, by shared address.
 struct Ring {
-  uint32_t barriers, zeros, pieces, stages;
+  uint32_t barriers, stages;
   __device__ explicit Ring(uint32_t base)
-      : barriers(base), zeros(base + kBarrierBytes), pieces(zeros + kZeroBytes),
-        stages((pieces + kConsumerWarps * kPieceBytes + 1023) / 1024 * 1024) {}
+      : barriers(base), stages((base + kBarrierBytes + kConsumerWarps * kPieceBytes + 1023) / 1024 * 1024) {}
   __device__ uint32_t full(int stage) const { return barriers + stage * 8; }
   __device__ uint32_t empty(int stage) const { return barriers + (kMaxStages + stage) * 8; }
 };
@@ -90,110 +89,97 @@ struct Turn {
   }
 };
 
-// A stage's activations: this block's, or its half of the cluster's to both.
+// Starts the copy of a stage's activations, whose bytes `full` will count.
 template <class T>
 __device__ __forceinline__ void copyActivations(const GemmPlan &plan, uint32_t stage, uint32_t full, int tokenTile,
-                                                int colTile, uint32_t rank) {
-  // In units of the workspace's tiles, 128 tokens; of an absent tile the last one is as good.
-  const int first = tokenTile * T::tokens / kGemmTokens, half = tokenTile * T::tokens % kGemmTokens;
-  for (int part = 0; part < T::parts; ++part)
-    for (int k = 0; k < (T::tokens + kGemmTokens - 1) / kGemmTokens; ++k) {
-      if (T::cluster == 2 && k != static_cast<int>(rank))
-        continue;
-      const int64_t tile = (static_cast<int64_t>(part) * plan.x.tokenTiles + min(first + k, plan.x.tokenTiles - 1)) *
-                               plan.x.colTiles +
-                           colTile;
-      const uint16_t *from = plan.x.tiles + tile * (kActivationTileBytes / 2) + half * kGemmCols;
-      constexpr int bytes = T::tokens < kGemmTokens ? T::activationBytes : static_cast<int>(kActivationTileBytes);
-      const uint32_t to = stage + part * T::activationBytes + k * bytes;
-      if constexpr (T::cluster == 2)
-        ptx::cp_async_bulk(to, from, bytes, full, 3);
-      else
-        ptx::cp_async_bulk(to, from, bytes, full);
-    }
+                                                int colTile) {
+  ptx::mbarrier_arrive_expect_tx(full, T::weightOffset);
+#pragma unroll
+  for (int part = 0; part < T::parts; ++part) {
+    const int64_t tile = (static_cast<int64_t>(part) * plan.x.tokenTiles + tokenTile) * plan.x.colTiles + colTile;
+    ptx::cp_async_bulk(stage + part * static_cast<int>(kActivationTileBytes),
+                       plan.x.tiles + tile * (kActivationTileBytes / 2), kActivationTileBytes, full);
+  }
 }
 
-// The copying warp's life.
+// Starts the copies of a stage's weights, halves exchanged where bit 2 of the column is set; zeros where there is no
+// panel or column.
 template <class T>
-__device__ __forceinline__ void produce(const LinearLaunch &launch, const GemmPlan &plan, const Ring &ring, int first,
-                                        int step, int turns, uint32_t rank) {
-  const int lane = threadIdx.x % 32, part = lane / kTilePanels, p = lane % kTilePanels;
+__device__ __forceinline__ void copyWeights(const LinearLaunch &launch, const GemmPlan &plan, uint32_t stage, int panel,
+                                            int colTile) {
+  const int thread = threadIdx.x - kConsumers, half = thread % 2, inTile = thread / 2,
+            column = colTile * kGemmCols + inTile;
+  const uint32_t to = stage + T::weightOffset + inTile * 32 + (half ^ (inTile >> 2 & 1)) * 16;
+#pragma unroll
+  for (int part = 0; part < T::weightParts; ++part) {
+    const uint8_t *from =
+        plan.weights.panels +
+        (static_cast<int64_t>(part) * plan.weights.count + panel) * plan.weights.panelBytes + column * int64_t{32} +
+        half * 16;
+#pragma unroll 4
+    for (int p = 0; p < T::panels; ++p) {
+      const bool present = panel + p < launch.panels && column < launch.cols;
+      ptx::cp_async_or_zero(to + part * T::weightBytes + p * kPanelStageBytes,
+                            present ? from + p * plan.weights.panelBytes : plan.weights.panels, present);
+    }
+  }
+  ptx::cp_async_commit_group();
+}
+
+// Says that this thread's copies of a stage have landed and may be read by matrix products.
+__device__ __forceinline__ void publish(uint32_t full) {
+  ptx::fence_proxy_async();
+  ptx::mbarrier_arrive(full);
+}
+
+// A copying thread's life.
+template <class T>
+__device__ __forceinline__ void produce(const LinearLaunch &launch, const GemmPlan &plan, const Ring &ring,
+                                        int tiles) {
   Turn turn;
-  for (int index = first; index < turns; index += step) {
-    const Tile tile = tileAt<T>(plan, index, rank);
-    const int panels = min(kTilePanels, launch.panels - tile.panelTile * kTilePanels);
-    const int64_t panel = static_cast<int64_t>(part) * plan.weights.count + tile.panelTile * kTilePanels + p;
-    const uint8_t *from = plan.weights.panels + panel * plan.weights.panelBytes;
+  int before = -1; // the stage that is under way
+  for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const Tile tile = tileAt(plan, index);
     for (int colTile = 0; colTile < plan.x.colTiles; ++colTile) {
-      const uint32_t stage = ring.stages + turn.stage * T::stageBytes, full = ring.full(turn.stage);
-      const int bytes = min(kGemmCols, launch.cols - colTile * kGemmCols) * 32;
+      const uint32_t stage = ring.stages + turn.stage * T::stageBytes;
       ptx::mbarrier_wait(ring.empty(turn.stage), turn.parity ^ 1);
-      if (lane == 0) {
-        ptx::mbarrier_arrive_expect_tx(full, T::weightOffset + max(panels, 0) * T::weightParts * bytes);
-        copyActivations<T>(plan, stage, full, tile.tokenTile, colTile, rank);
-      }
-      __syncwarp();
-      if (part < T::weightParts && p < panels)
-        ptx::cp_async_bulk(stage + T::weightOffset + part * T::weightBytes + p * kPanelStageBytes,
-                           from + colTile * int64_t{kPanelStageBytes}, bytes, full);
+      if (threadIdx.x == kConsumers)
+        copyActivations<T>(plan, stage, ring.full(turn.stage), tile.tokenTile, colTile);
+      copyWeights<T>(launch, plan, stage, tile.panelTile * T::panels, colTile);
+      ptx::cp_async_wait_group<T::ahead>();
+      if (T::ahead == 0)
+        publish(ring.full(turn.stage));
+      else if (before >= 0)
+        publish(ring.full(before));
+      before = turn.stage;
       turn.advance(T::stages);
     }
   }
+  ptx::cp_async_wait_group<0>();
+  if (T::ahead > 0 && before >= 0)
+    publish(ring.full(before));
 }
-
-// A warp's panel of a stage: 16 rows x 64 columns in 16 x 16 pieces, as the products' register operand.
-template <class T>
-struct Fragments {
-  uint32_t piece[T::weightParts][kSteps][4];
-
-  // `columns` of the stage exist. Of a matrix of 8 columns the upper four come from the other half of the rows, so that
-  // its 16-byte rows lie in different banks; then lanes exchange what is theirs.
-  __device__ __forceinline__ void load(uint32_t panel, int columns, uint32_t zeros) {
-    const int lane = threadIdx.x % 32, inStep = lane % 8 + lane / 16 * 8, half = (lane / 8 ^ lane / 4) % 2;
-#pragma unroll
-    for (int j = 0; j < T::weightParts; ++j)
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const int column = step * 16 + inStep;
-        uint32_t(&out)[4] = piece[j][step];
-        uint32_t in[4];
-        ptx::ldmatrix_x4_trans(in, column < columns ? panel + j * T::weightBytes + column * 32 + half * 16 : zeros);
-        const bool exchanged = lane % 4 >= 2;
-        out[0] = exchanged ? in[1] : in[0], out[1] = exchanged ? in[0] : in[1];
-        out[2] = exchanged ? in[3] : in[2], out[3] = exchanged ? in[2] : in[3];
-      }
-  }
-};
 
 // Starts one stage's products for a warpgroup.
 template <class T>
-__device__ __forceinline__ void startProducts(float (&sums)[T::tokens / 2], const Fragments<T> &weights, uint32_t stage,
-                                              bool first) {
+__device__ __forceinline__ void startProducts(float (&sums)[T::panels * 8], uint32_t stage, int group, bool first) {
   ptx::wgmma_fence();
 #pragma unroll
-  for (int step = 0; step < kSteps; ++step)
+  for (int step = 0; step < kGemmCols / 16; ++step)
 #pragma unroll
-    for (int j = 0; j < T::weightParts; ++j)
+    for (int j = 0; j < T::weightParts; ++j) {
+      const uint64_t right = ptx::operand(stage + T::weightOffset + j * T::weightBytes + step * 512, kPanelStageBytes,
+                                          256, ptx::Swizzle::Bytes32);
 #pragma unroll
-      for (int i = 0; i < (T::parts < T::most - j ? T::parts : T::most - j); ++i)
-        ptx::wgmma<0>(sums, weights.piece[j][step],
-                      ptx::operand(stage + i * T::activationBytes + step * 32, 16, 1024, ptx::Swizzle::Bytes128),
-                      !first || step > 0 || i + j > 0);
+      for (int i = 0; i < (T::parts < T::most - j ? T::parts : T::most - j); ++i) {
+        const uint32_t at = stage + i * static_cast<int>(kActivationTileBytes) + group * 8192 + step * 32;
+        ptx::wgmma(sums, ptx::operand(at, 16, 1024, ptx::Swizzle::Bytes128), right, !first || step > 0 || i + j > 0);
+      }
+    }
   ptx::wgmma_commit_group();
 }
 
-// Four consecutive rows of a token but for the residual: bias, activation, gate and scale as finishSums.
-__device__ __forceinline__ float4 finishQuad(const LinearLaunch &launch, float4 sum, float4 up, int inPanel, int row) {
-  const float sums[4] = {sum.x, sum.y, sum.z, sum.w}, ups[4] = {up.x, up.y, up.z, up.w};
-  LinearLaunch part = launch;
-  part.residual = nullptr;
-  float values[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    values[i] = row + i < launch.rows ? finishSums(part, sums[i], ups[i], inPanel + i, row + i, 0) : 0.0f;
-  return {values[0], values[1], values[2], values[3]};
-}
-
+// Stores `rows` numbers, at most 4.
 __device__ __forceinline__ void storeQuad(float *to, float4 v, int rows) {
   if (rows >= 4 && aligned16(to)) {
     *reinterpret_cast<float4 *>(to) = v;
@@ -206,172 +192,152 @@ __device__ __forceinline__ void storeQuad(float *to, float4 v, int rows) {
       to[i] = values[i];
 }
 
-// Stores 32 tokens of a panel, or of a gate and its up panel, of which each of two warps takes 16 tokens. `gate` and
-// `up` are in shared memory.
-template <bool gated>
-__device__ __forceinline__ void storePiece(const LinearLaunch &launch, const float *gate, const float *up, int panel,
-                                           int token) {
-  constexpr int kQuads = gated ? 2 : 4;
-  const int lane = threadIdx.x % 32, inPanel = lane % 4 * 4, row = (gated ? panel / 2 : panel) * kPanel + inPanel,
-            first = lane / 4 + (gated ? panel % 2 * 16 : 0), rows = launch.rows - row;
+__device__ __forceinline__ float4 quadAt(const float *piece, int token, int column) {
+  return *reinterpret_cast<const float4 *>(piece + token * kPieceStride + column);
+}
+
+// A warp's 16 tokens x 32 weight rows from its piece of shared memory, with no activation: residuals are read together,
+// before the first result is stored, since they may lie where that goes.
+__device__ __forceinline__ void storePlain(const LinearLaunch &launch, const float *piece, int panel, int token) {
+  const int lane = threadIdx.x % 32, row = panel * kPanel + lane % 8 * 4, rows = launch.rows - row, first = lane / 8;
   if (rows <= 0)
     return;
-  float4 residual[kQuads];
+  const float4 zero = {0.0f, 0.0f, 0.0f, 0.0f};
+  const auto load = [&](const float *from) { return load4(from, 0, rows, aligned16(from)); };
+  const float4 bias = launch.bias ? load(launch.bias + row) : zero;
+  float4 residuals[4];
 #pragma unroll
-  for (int k = 0; k < kQuads; ++k) {
-    residual[k] = {0.0f, 0.0f, 0.0f, 0.0f};
-    const int at = token + first + k * 8;
-    if (launch.residual && at < launch.tokens) {
-      const float *from = launch.residual + at * launch.residualStride + row;
-      residual[k] = load4(from, 0, rows, aligned16(from));
-    }
+  for (int k = 0; k < 4; ++k) {
+    const int at = token + first + 4 * k;
+    residuals[k] = launch.residual && at < launch.tokens
+                       ? load(launch.residual + at * launch.residualStride + row)
+                       : zero;
   }
 #pragma unroll
-  for (int k = 0; k < kQuads; ++k) {
-    const int inPiece = first + k * 8, at = token + inPiece;
-    const float4 sum = *reinterpret_cast<const float4 *>(gate + inPiece * kPieceStride + inPanel);
-    float4 v = finishQuad(launch, sum, gated ? *reinterpret_cast<const float4 *>(up + inPiece * kPieceStride + inPanel) : sum,
-                          inPanel, row);
-    if (launch.residual)
-      v = {__fadd_rn(v.x, residual[k].x), __fadd_rn(v.y, residual[k].y), __fadd_rn(v.z, residual[k].z),
-           __fadd_rn(v.w, residual[k].w)};
+  for (int k = 0; k < 4; ++k) {
+    const int at = token + first + 4 * k;
+    const float4 sum = quadAt(piece, first + 4 * k, lane % 8 * 4);
+    const auto finish = [&](float value, float itsBias, float residual) {
+      value = __fmul_rn(launch.bias ? __fadd_rn(value, itsBias) : value, launch.scale);
+      return launch.residual ? __fadd_rn(value, residual) : value;
+    };
     if (at < launch.tokens)
-      storeQuad(launch.y + at * launch.yStride + row, v, rows);
+      storeQuad(launch.y + at * launch.yStride + row,
+                {finish(sum.x, bias.x, residuals[k].x), finish(sum.y, bias.y, residuals[k].y),
+                 finish(sum.z, bias.z, residuals[k].z), finish(sum.w, bias.w, residuals[k].w)},
+                rows);
   }
 }
 
-// Stores a warp's tile, 32 tokens at a time through its piece of shared memory, where lanes put theirs as [token][row].
+// The same with an activation or a gate: 32 weight rows are two panels, or a gate and its up panel.
+__device__ __forceinline__ void storeActivated(const LinearLaunch &launch, const float *piece, int panel, int token) {
+  const int lane = threadIdx.x % 32, quads = launch.gated ? 4 : 8, column = lane % quads * 4,
+            row = (launch.gated ? panel / 2 : panel) * kPanel + column, rows = launch.rows - row;
+#pragma unroll 1
+  for (int t = lane / quads; t < 16 && rows > 0 && token + t < launch.tokens; t += 32 / quads) {
+    const float4 gate = quadAt(piece, t, column), up = quadAt(piece, t, launch.gated ? kPanel + column : column);
+    const float gates[4] = {gate.x, gate.y, gate.z, gate.w}, ups[4] = {up.x, up.y, up.z, up.w};
+    float values[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      values[i] = i < rows ? finishSums(launch, gates[i], ups[i], column % kPanel + i, row + i, token + t) : 0.0f;
+    storeQuad(launch.y + (token + t) * launch.yStride + row, {values[0], values[1], values[2], values[3]}, rows);
+  }
+}
+
+// Puts the sums of panels 2 `pair` and 2 `pair` + 1 into the warp's piece, [token][row]. A switch, since registers have
+// no index at run time.
+template <int pair, int count>
+__device__ __forceinline__ void putPair(const float (&sums)[count], float *piece, int wanted) {
+  if constexpr (pair * 16 < count) {
+    if (wanted != pair)
+      return putPair<pair + 1>(sums, piece, wanted);
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 16; i += 2)
+      *reinterpret_cast<float2 *>(piece + (lane / 4 + i / 2 % 2 * 8) * kPieceStride + i / 4 * 8 + lane % 4 * 2) = {
+          sums[pair * 16 + i], sums[pair * 16 + i + 1]};
+  }
+}
+
+// Stores a warp's tile of 16 tokens, two panels at a time.
 template <class T>
-__device__ __forceinline__ void storeTile(const LinearLaunch &launch, const float (&sums)[T::tokens / 2], float *pieces,
+__device__ __forceinline__ void storeTile(const LinearLaunch &launch, const float (&sums)[T::panels * 8], float *piece,
                                           int panel, int token) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  float *piece = pieces + warp * (kPieceBytes / 4);
-  const auto meet = [&] {
-    if (launch.gated)
-      ptx::bar_sync(kPairBarrier + warp / 2, 64);
+  const bool plain = !launch.gated && launch.activation == static_cast<int64_t>(Activation::None);
+#pragma unroll 1
+  for (int pair = 0; pair < T::panels / 2 && panel + 2 * pair < launch.panels; ++pair) {
+    putPair<0>(sums, piece, pair);
+    __syncwarp();
+    if (plain)
+      storePlain(launch, piece, panel + 2 * pair, token);
     else
-      __syncwarp();
-  };
-#pragma unroll
-  for (int chunk = 0; chunk < T::tokens / kPieceTokens; ++chunk) {
-#pragma unroll
-    for (int i = 0; i < 16; ++i)
-      piece[(i / 4 * 8 + lane % 4 * 2 + i % 2) * kPieceStride + lane / 4 + i / 2 % 2 * 8] = sums[chunk * 16 + i];
-    meet();
-    if (launch.gated)
-      storePiece<true>(launch, pieces + warp / 2 * (kPieceBytes / 2), pieces + (warp | 1) * (kPieceBytes / 4), panel,
-                       token + chunk * kPieceTokens);
-    else
-      storePiece<false>(launch, piece, piece, panel, token + chunk * kPieceTokens);
-    meet();
+      storeActivated(launch, piece, panel + 2 * pair, token);
+    __syncwarp();
   }
 }
 
-// Says that this warp has read a stage: to every block that copies into it.
-template <class T>
+// Says that this warp has read a stage.
 __device__ __forceinline__ void release(uint32_t empty) {
-  const int lane = threadIdx.x % 32;
-  if constexpr (T::cluster == 1) {
-    if (lane == 0)
-      ptx::mbarrier_arrive(empty);
-  } else {
-    if (lane < T::cluster)
-      ptx::mbarrier_arrive_cluster(empty, lane);
-  }
+  if (threadIdx.x % 32 == 0)
+    ptx::mbarrier_arrive(empty);
 }
 
-// A multiplying warp's way through the ring.
+// A multiplying warp's life.
 template <class T>
-struct Consumer {
-  const LinearLaunch &launch;
-  const GemmPlan &plan;
-  const Ring &ring;
+__device__ __forceinline__ void consume(const LinearLaunch &launch, const GemmPlan &plan, const Ring &ring,
+                                        float *pieces, int tiles) {
+  const int group = threadIdx.x / 128, warp = threadIdx.x / 32;
   Turn turn;
-  int before = -1; // the stage whose products are under way
-  float sums[T::tokens / 2];
-
-  __device__ __forceinline__ uint32_t stage() const { return ring.stages + turn.stage * T::stageBytes; }
-
-  // Waits for the stage of column tile `colTile` and loads this warp's weights.
-  __device__ __forceinline__ void load(Fragments<T> &weights, int colTile) const {
-    ptx::mbarrier_wait(ring.full(turn.stage), turn.parity);
-    weights.load(stage() + T::weightOffset + threadIdx.x / 32 * kPanelStageBytes, launch.cols - colTile * kGemmCols,
-                 ring.zeros);
-  }
-
-  // Multiplies the stage whose weights `now` holds and loads those of the next into `next`.
-  __device__ __forceinline__ void advance(const Fragments<T> &now, Fragments<T> &next, int colTile) {
-    startProducts<T>(sums, now, stage(), colTile == 0);
-    ptx::wgmma_wait_group<1>();
-    if (before >= 0)
-      release<T>(ring.empty(before));
-    before = turn.stage;
-    turn.advance(T::stages);
-    if (colTile + 1 < plan.x.colTiles)
-      load(next, colTile + 1);
-  }
-
-  __device__ __forceinline__ void multiplyTile() {
-    Fragments<T> even, odd;
-    load(even, 0);
-    for (int colTile = 0; colTile < plan.x.colTiles; colTile += 2) {
-      advance(even, odd, colTile);
-      if (colTile + 1 < plan.x.colTiles)
-        advance(odd, even, colTile + 1);
+  float sums[T::panels * 8];
+  for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
+    int before = -1; // the stage whose products may be under way
+    for (int colTile = 0; colTile < plan.x.colTiles; ++colTile) {
+      ptx::mbarrier_wait(ring.full(turn.stage), turn.parity);
+      startProducts<T>(sums, ring.stages + turn.stage * T::stageBytes, group, colTile == 0);
+      if (before >= 0) {
+        ptx::wgmma_wait_group<1>();
+        release(ring.empty(before));
+      }
+      before = turn.stage;
+      turn.advance(T::stages);
     }
     ptx::wgmma_wait_group<0>();
     ptx::hold(sums);
-    release<T>(ring.empty(before));
-    before = -1;
+    release(ring.empty(before));
+    const Tile tile = tileAt(plan, index);
+    storeTile<T>(launch, sums, pieces + warp * (kPieceBytes / 4), tile.panelTile * T::panels,
+                 tile.tokenTile * kGemmTokens + group * 64 + warp % 4 * 16);
   }
-};
+}
 
 #endif // MCC_SM90A
 
-// Grid: clusters that stay; two multiplying warpgroups and one that copies.
+// Grid: blocks that stay; two multiplying warpgroups and one that copies.
 template <class T>
 __global__ __launch_bounds__(kThreads, 1) void linear_gemm_kernel(const __grid_constant__ LinearLaunch launch,
                                                                   const __grid_constant__ GemmPlan plan) {
 #ifdef MCC_SM90A
   extern __shared__ __align__(1024) uint8_t shared[];
   const Ring ring(ptx::shared_address(shared));
-  const uint32_t rank = T::cluster == 1 ? 0 : ptx::cluster_ctarank();
   if (threadIdx.x == 0) {
     ptx::griddepcontrol_launch_dependents();
     for (int stage = 0; stage < T::stages; ++stage) {
-      ptx::mbarrier_init(ring.full(stage), 1);
-      ptx::mbarrier_init(ring.empty(stage), kConsumerWarps * T::cluster);
+      ptx::mbarrier_init(ring.full(stage), kCopyThreads + 1);
+      ptx::mbarrier_init(ring.empty(stage), kConsumerWarps);
     }
     ptx::fence_mbarrier_init();
-    *reinterpret_cast<uint4 *>(shared + kBarrierBytes) = {0, 0, 0, 0};
   }
-  if constexpr (T::cluster == 1)
-    __syncthreads();
-  else
-    ptx::barrier_cluster();
-  const int turns = plan.tokenTiles * plan.panelTiles / T::cluster, first = blockIdx.x / T::cluster,
-            step = gridDim.x / T::cluster;
-  if (threadIdx.x >= kConsumerWarps * 32) {
-    ptx::setmaxnreg_dec<40>();
-    if (threadIdx.x < kConsumerWarps * 32 + 32) {
-      ptx::griddepcontrol_wait();
-      produce<T>(launch, plan, ring, first, step, turns, rank);
-    }
-  } else {
-    ptx::setmaxnreg_inc<232>();
+  __syncthreads();
+  const int tiles = plan.x.tokenTiles * plan.panelTiles;
+  if (threadIdx.x >= kConsumers) {
+    ptx::setmaxnreg_dec<88>();
     ptx::griddepcontrol_wait();
-    Consumer<T> consumer = {launch, plan, ring};
-    for (int index = first; index < turns; index += step) {
-      consumer.multiplyTile();
-      const Tile tile = tileAt<T>(plan, index, rank);
-      storeTile<T>(launch, consumer.sums, reinterpret_cast<float *>(shared + kBarrierBytes + kZeroBytes),
-                   tile.panelTile * kTilePanels + threadIdx.x / 32, tile.tokenTile * T::tokens);
-    }
-  }
-  // A block's shared memory must outlive its neighbour's copies and arrivals.
-  if constexpr (T::cluster > 1) {
-    __syncwarp();
-    ptx::barrier_cluster();
+    produce<T>(launch, plan, ring, tiles);
+  } else {
+    ptx::setmaxnreg_inc<208>();
+    ptx::griddepcontrol_wait();
+    consume<T>(launch, plan, ring, reinterpret_cast<float *>(shared + kBarrierBytes), tiles);
   }
 #endif
 }
@@ -379,55 +345,44 @@ __global__ __launch_bounds__(kThreads, 1) void linear_gemm_kernel(const __grid_c
 template <class T>
 Status start(const LinearLaunch &launch, const ActivationTiles &tiles, const WeightPanels &weights,
              cudaStream_t stream) {
-  const GemmPlan plan = {tiles, weights, static_cast<int>(divideUp(launch.tokens, T::tokens)),
-                         static_cast<int>(divideUp(launch.panels, kTilePanels * T::cluster) * T::cluster)};
+  const GemmPlan plan = {tiles, weights, static_cast<int>(divideUp(launch.panels, T::panels))};
   constexpr size_t bytes = kFixedBytes + T::stages * T::stageBytes;
   const auto kernel = linear_gemm_kernel<T>;
   if (const Status status = allowShared(kernel, bytes))
     return status;
-  const int64_t turns = static_cast<int64_t>(plan.tokenTiles) * plan.panelTiles,
-                blocks = multiprocessors() / T::cluster * T::cluster;
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {T::cluster, 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(turns < blocks ? turns : blocks));
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = bytes;
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = T::cluster > 1 ? 2 : 1;
-  return cudaLaunchKernelEx(&config, kernel, launch, plan);
+  const int turns = tiles.tokenTiles * plan.panelTiles, blocks = multiprocessors();
+  return mcc::cuda::launch(kernel, dim3(static_cast<unsigned>(turns < blocks ? turns : blocks)), dim3(kThreads), bytes,
+                           stream, launch, plan);
 }
 
-// Tokens of a tile: the widest tile is the most efficient one, narrower ones may fill the device better.
-inline int tileTokens(int64_t tokens, int64_t panels, int widest) {
-  if (tokens <= 64)
-    return 64;
-  const auto time = [&](int64_t wide) {
-    const int64_t tiles = divideUp(tokens, wide) * divideUp(panels, kTilePanels);
-    return divideUp(tiles, multiprocessors()) * wide;
-  };
-  // A tile of 128 tokens takes more than half of the time of one of 256.
-  return widest == 256 && time(256) * 5 <= time(128) * 6 ? 256 : 128;
+// Panels of a tile: the widest tile is the most efficient one, narrower ones may fill the device better.
+inline int tilePanels(int64_t tokenTiles, int64_t panels) {
+  constexpr int choices[] = {16, 8, 4};
+  // Time of a tile relative to its panels.
+  constexpr double cost[] = {1.0, 1.2, 1.6};
+  int best = choices[0];
+  double least = 0;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t tiles = tokenTiles * divideUp(panels, choices[i]);
+    const double time = static_cast<double>(divideUp(tiles, multiprocessors())) * choices[i] * cost[i];
+    if (i == 0 || time < least)
+      least = time, best = choices[i];
+  }
+  return best;
 }
 
 /// Starts the kernel of these parts.
 template <int parts, int weightParts>
 Status startGemm(const LinearLaunch &launch, const ActivationTiles &tiles, const WeightPanels &weights,
                  cudaStream_t stream) {
-  // What two stages in shared memory and the operands in registers leave room for.
-  constexpr int widest = parts + weightParts <= 3 && weightParts == 1 ? 256 : 128;
-  switch (tileTokens(launch.tokens, launch.panels, widest)) {
-  case 256:
-    return start<Tiling<widest, widest == 256 ? 2 : 1, parts, weightParts>>(launch, tiles, weights, stream);
-  case 128:
-    return start<Tiling<128, 1, parts, weightParts>>(launch, tiles, weights, stream);
-  default:
-    return start<Tiling<64, 1, parts, weightParts>>(launch, tiles, weights, stream);
-  }
+  // Two stages of the widest tile must fit.
+  constexpr int widest = parts + 2 * weightParts < 7 ? 16 : 8;
+  const int panels = tilePanels(tiles.tokenTiles, launch.panels);
+  if (panels >= widest)
+    return start<Tiling<widest, parts, weightParts>>(launch, tiles, weights, stream);
+  if (panels == 8)
+    return start<Tiling<8, parts, weightParts>>(launch, tiles, weights, stream);
+  return start<Tiling<4, parts, weightParts>>(launch, tiles, weights, stream);
 }
 
 } // namespace mcc::cuda

@@ -42,6 +42,40 @@ __global__ __launch_bounds__(kRowThreads) void activation_tiles_kernel(Norm norm
     put(column, {0.0f, 0.0f, 0.0f, 0.0f});
 }
 
+// The same without a norm: a thread takes 8 columns of a token. Grid: (blocks of eights, tokens of the tiles).
+__global__ __launch_bounds__(kUnpackThreads) void plain_tiles_kernel(const float *x, ActivationTiles to, int cols,
+                                                                     int64_t xStride, int tokens) {
+  if (threadIdx.x == 0)
+    ptx::griddepcontrol_launch_dependents();
+  ptx::griddepcontrol_wait();
+  const int column = (blockIdx.x * kUnpackThreads + threadIdx.x) * 8, token = blockIdx.y, inTile = token % kGemmTokens;
+  if (column >= to.colTiles * kGemmCols)
+    return;
+  float4 quads[2] = {};
+  if (token < tokens) {
+    const float *row = x + token * xStride;
+    const bool aligned = aligned16(row);
+    quads[0] = load4(row, column, cols, aligned), quads[1] = load4(row, column + 4, cols, aligned);
+  }
+  const float values[8] = {quads[0].x, quads[0].y, quads[0].z, quads[0].w,
+                           quads[1].x, quads[1].y, quads[1].z, quads[1].w};
+  uint16_t bits[3][8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const Parts parts = split(values[i]);
+    bits[0][i] = parts.part[0], bits[1][i] = parts.part[1], bits[2][i] = parts.part[2];
+  }
+  const int piece = column % kGemmCols / 8 ^ inTile % 8;
+#pragma unroll
+  for (int part = 0; part < 3; ++part)
+    if (part < to.parts) {
+      const int64_t tile =
+          (part * static_cast<int64_t>(to.tokenTiles) + token / kGemmTokens) * to.colTiles + column / kGemmCols;
+      *reinterpret_cast<uint4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8) =
+          eightOf(bits[part]);
+    }
+}
+
 // Panels of a format to panels of bf16. Grid: (blocks of half columns, panels).
 template <class PanelFormat>
 __global__ __launch_bounds__(kUnpackThreads) void unpack_panels_kernel(const uint8_t *from, int64_t fromBytes,
@@ -50,7 +84,7 @@ __global__ __launch_bounds__(kUnpackThreads) void unpack_panels_kernel(const uin
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   const int half = blockIdx.x * kUnpackThreads + threadIdx.x, column = half / 2, row = half % 2 * 8;
-  alignas(16) uint16_t values[2][8];
+  uint16_t values[2][8];
   if (column < cols) {
     const uint8_t *panel = from + blockIdx.y * fromBytes;
 #pragma unroll
@@ -62,13 +96,21 @@ __global__ __launch_bounds__(kUnpackThreads) void unpack_panels_kernel(const uin
   ptx::griddepcontrol_wait();
   if (column >= cols)
     return;
-  for (int part = 0; part < parts; ++part)
-    *reinterpret_cast<uint4 *>(to + part * partBytes + blockIdx.y * toBytes + half * int64_t{16}) =
-        *reinterpret_cast<const uint4 *>(values[part]);
+#pragma unroll
+  for (int part = 0; part < 2; ++part)
+    if (part < parts)
+      *reinterpret_cast<uint4 *>(to + part * partBytes + blockIdx.y * toBytes + half * int64_t{16}) =
+          eightOf(values[part]);
 }
 
 Status launchActivations(const LinearLaunch &launch, const ActivationTiles &tiles, cudaStream_t stream) {
-  return mcc::cuda::launch(activation_tiles_kernel, dim3(static_cast<unsigned>(tiles.tokenTiles * kGemmTokens)),
+  const unsigned tokens = static_cast<unsigned>(tiles.tokenTiles * kGemmTokens);
+  if (launch.norm.kind < 0 && tokens <= 65535)
+    return mcc::cuda::launch(
+        plain_tiles_kernel,
+        dim3(static_cast<unsigned>(divideUp(int64_t{tiles.colTiles} * kGemmCols / 8, kUnpackThreads)), tokens),
+        dim3(kUnpackThreads), 0, stream, launch.x, tiles, launch.cols, launch.xStride, launch.tokens);
+  return mcc::cuda::launch(activation_tiles_kernel, dim3(tokens),
                            dim3(kRowThreads), 0, stream, launch.norm, launch.x, tiles, launch.cols, launch.xStride,
                            launch.tokens);
 }

@@ -1,4 +1,4 @@
-// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products, copies to clusters.
+// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products.
 //
 // Code that calls them is compiled under MCC_SM90A and picked at run time (launch_sm90.cuh).
 #pragma once
@@ -81,13 +81,13 @@ __device__ __forceinline__ void setmaxnreg_inc() {
                ", p, 1, 1, 0, 1; }"                                                                                    \
                : accumulators                                                                                          \
                : "l"(left), "l"(right), "r"(keep))
-// a from registers; b's rows consecutive, or its depth.
-#define MCC_WGMMA_REGISTERS(columns, registers, accumulators, a0, a1, a2, a3, b, add, rows)                            \
+// a from registers.
+#define MCC_WGMMA_REGISTERS(columns, registers, accumulators, a0, a1, a2, a3, b, add)                                  \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %" add ", 0; "                                                          \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.bf16.bf16 {" registers "}, {%" a0 ", %" a1        \
-               ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" rows "; }"                                                    \
+               ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, 1; }"                                                            \
                : accumulators                                                                                          \
-               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(keep), "n"(rowsConsecutive))
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(keep))
 
 /// sums = (keep ? sums : 0) + a b for a warpgroup: a 64 x 16 with depth consecutive, b 16 x (2 `count`) with rows
 /// consecutive, bf16, sums f32. Lane 4g + t of warp w holds at 4j + 2h + i the sum of row 16w + g + 8h, column
@@ -103,19 +103,16 @@ __device__ __forceinline__ void wgmma(float (&sums)[count], uint64_t left, uint6
     MCC_WGMMA_SHARED(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130");
 }
 
-/// As above with a in registers, as mma_m16n8k16 has it, 16 rows a warp; b may have its depth consecutive.
-template <int rowsConsecutive, int count>
+/// As above with a in registers, as mma_m16n8k16 has it, 16 rows a warp.
+template <int count>
 __device__ __forceinline__ void wgmma(float (&sums)[count], const uint32_t (&left)[4], uint64_t right, int keep) {
   static_assert(count == 32 || count == 64 || count == 128, "a tile has 64, 128 or 256 columns");
   if constexpr (count == 32)
-    MCC_WGMMA_REGISTERS(64, MCC_REGISTERS32, MCC_SUMS32(0), "32", "33", "34", "35", "36", "37",
-                        "38");
+    MCC_WGMMA_REGISTERS(64, MCC_REGISTERS32, MCC_SUMS32(0), "32", "33", "34", "35", "36", "37");
   else if constexpr (count == 64)
-    MCC_WGMMA_REGISTERS(128, MCC_REGISTERS64, MCC_SUMS64(0), "64", "65", "66", "67", "68", "69",
-                        "70");
+    MCC_WGMMA_REGISTERS(128, MCC_REGISTERS64, MCC_SUMS64(0), "64", "65", "66", "67", "68", "69");
   else
-    MCC_WGMMA_REGISTERS(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130", "131", "132", "133",
-                        "134");
+    MCC_WGMMA_REGISTERS(256, MCC_REGISTERS128, MCC_SUMS128(0), "128", "129", "130", "131", "132", "133");
 }
 
 #undef MCC_REGISTERS32
@@ -130,35 +127,6 @@ __device__ __forceinline__ void wgmma(float (&sums)[count], const uint32_t (&lef
 
 /// Makes the thread's ordinary writes to shared memory visible to matrix products and bulk copies.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-/// Copies `bytes`, a multiple of 16, to the same shared address of every block in `blocks`, a mask of the cluster's; each
-/// block's barrier at the same address counts them.
-__device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier,
-                                              uint16_t blocks) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-               "[%0], [%1], %2, [%3], %4;" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
-               : "memory");
-}
-
-__device__ __forceinline__ uint32_t cluster_ctarank() {
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-/// All threads of the cluster's blocks meet.
-__device__ __forceinline__ void barrier_cluster() {
-  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-}
-
-/// Arrives at the barrier at this address of block `rank` of the cluster.
-__device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier, uint32_t rank) {
-  asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-               "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(barrier),
-               "r"(rank)
-               : "memory");
-}
 
 /// e^(x ln 2), of 2^-22 relative error.
 __device__ __forceinline__ float ex2(float x) {
