@@ -2,10 +2,10 @@
 //
 // A first kernel turns the keys and values that the step sees into bf16 tiles (attention_prefill.cuh), one part or two.
 // Then a block takes 128 rows of a kv head, a row a (token, query head) pair, so that heads that share keys share their
-// copies; the longest rows come first. One thread copies tiles of keys and values through a ring; each of two warpgroups
-// keeps 64 rows: scores and sums in registers, probabilities go to the next product as its register operand. The scores
-// of a tile are made while the products with the values before run, softmax under those. With two parts the products
-// high high, low high and high low are added: 16 bits of each factor. One order of additions, no atomics.
+// copies; the longest rows come first. One thread copies tiles of keys and values through a ring; each of two
+// warpgroups keeps 64 rows: scores and sums in registers, probabilities go to the next product as its register operand.
+// The scores of a tile are made while the products with the values before run, softmax under those. With two parts the
+// products high high, low high and high low are added: 16 bits of each factor. One order of additions, no atomics.
 //
 // Shared: queries 32 KiB (128 dimensions, one part) and 6 tiles of 32 KiB. Expected: half of what the tensor cores
 // reach, one part; a third of that, two.
@@ -20,7 +20,6 @@ namespace mcc::cuda {
 namespace {
 
 constexpr int kTileThreads = 256;
-constexpr float kLog2E = 1.4426950408889634f;
 
 // The tiles of keys that the rows of tokens [first, last] see.
 __device__ __forceinline__ Sight tilesOf(const Attention &a, int firstPosition, int lastPosition, int keys) {
@@ -82,8 +81,7 @@ __global__ __launch_bounds__(kTileThreads) void flash_tiles_kernel(const __grid_
   for (int item = blockIdx.x; item < count; item += gridDim.x) {
     const int kind = item % 2, kv = item / 2 % static_cast<int>(a.kvHeads),
               tile = tiles.first + item / 2 / static_cast<int>(a.kvHeads);
-    uint8_t *to = launch.tiles +
-                  ((static_cast<int64_t>(kv) * launch.tilesPerHead + tile) * 2 + kind) * F::slotBytes;
+    uint8_t *to = launch.tiles + ((static_cast<int64_t>(kv) * launch.tilesPerHead + tile) * 2 + kind) * F::slotBytes;
     for (int piece = threadIdx.x; piece < F::keys * F::dims / 8; piece += kTileThreads)
       if (kind == 0)
         keyPiece<F>(a, a.kCache + kv * positions * a.headDim, tile * F::keys, last, piece, to);
@@ -93,6 +91,8 @@ __global__ __launch_bounds__(kTileThreads) void flash_tiles_kernel(const __grid_
 }
 
 #ifdef MCC_SM90A
+
+constexpr float kLog2E = 1.4426950408889634f;
 
 // A block's shared memory.
 template <class F>
@@ -118,15 +118,16 @@ struct Slot {
 
 // The copying thread: keys of a tile before the values of the tile before.
 template <class F>
-__device__ __forceinline__ void copyTiles(const FlashLaunch &launch, const Place<F> &place, int kv, const Sight &tiles) {
+__device__ __forceinline__ void copyTiles(const FlashLaunch &launch, const Place<F> &place, int kv,
+                                          const Sight &tiles) {
   Slot<F> slot;
   const auto copy = [&](int tile, int kind) {
     ptx::mbarrier_wait(place.empty(slot.index), slot.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(place.full(slot.index), F::slotBytes);
-    ptx::cp_async_bulk(
-        place.slots + slot.index * F::slotBytes,
-        launch.tiles + ((static_cast<int64_t>(kv) * launch.tilesPerHead + tile) * 2 + kind) * F::slotBytes,
-        F::slotBytes, place.full(slot.index));
+    ptx::cp_async_bulk(place.slots + slot.index * F::slotBytes,
+                       launch.tiles +
+                           ((static_cast<int64_t>(kv) * launch.tilesPerHead + tile) * 2 + kind) * F::slotBytes,
+                       F::slotBytes, place.full(slot.index));
     slot.advance();
   };
   copy(tiles.first, 0);
@@ -192,8 +193,8 @@ struct Rows {
     for (int i = threadIdx.x % 128; i < 64 * F::dims / 4; i += 128) {
       const int r = i / (F::dims / 4), d = i % (F::dims / 4) * 4, at = firstRow + r,
                 token = min(at / launch.group, launch.tokens - 1);
-      const float4 v = load4(a.q + token * a.qStride + (kv * launch.group + at % launch.group) * a.headDim, d,
-                             a.headDim, aligned);
+      const float4 v =
+          load4(a.q + token * a.qStride + (kv * launch.group + at % launch.group) * a.headDim, d, a.headDim, aligned);
       const Parts parts[4] = {split(v.x), split(v.y), split(v.z), split(v.w)};
 #pragma unroll
       for (int part = 0; part < F::parts; ++part)
@@ -226,7 +227,8 @@ struct Rows {
       for (int j = 0; j < F::parts; ++j)
 #pragma unroll
         for (int i = 0; i < F::parts - j; ++i)
-          ptx::wgmma(scores, ptx::operand(queries(i) + step / 4 * 8192 + step % 4 * 32, 16, 1024, ptx::Swizzle::Bytes128),
+          ptx::wgmma(scores,
+                     ptx::operand(queries(i) + step / 4 * 8192 + step % 4 * 32, 16, 1024, ptx::Swizzle::Bytes128),
                      ptx::operand(keys + j * F::tileBytes + step * 512, F::dims * 32, 256, ptx::Swizzle::Bytes32),
                      step + i + j > 0);
     ptx::wgmma_commit_group();
@@ -248,9 +250,7 @@ struct Rows {
     ptx::wgmma_commit_group();
   }
 
-  __device__ __forceinline__ int positionOf(int start, int i) const {
-    return start + i / 4 * 8 + lane % 4 * 2 + i % 2;
-  }
+  __device__ __forceinline__ int positionOf(int start, int i) const { return start + i / 4 * 8 + lane % 4 * 2 + i % 2; }
 
   // Scale, softcap and slope, where they are more than a factor.
   __device__ __forceinline__ void bend(int start) {
@@ -263,7 +263,8 @@ struct Rows {
         score = a.softcap * (1.0f - 2.0f / (1.0f + ptx::ex2(score / a.softcap * (2.0f * kLog2E))));
       if (a.slopes) {
         const float slope = row[i / 2 % 2].slope, at = static_cast<float>(positionOf(start, i));
-        score = __fadd_rn(score, a.alibiRounded ? rounded(__fmul_rn(rounded(slope), rounded(at))) : __fmul_rn(slope, at));
+        score =
+            __fadd_rn(score, a.alibiRounded ? rounded(__fmul_rn(rounded(slope), rounded(at))) : __fmul_rn(slope, at));
       }
       scores[i] = score;
     }
@@ -363,7 +364,8 @@ struct Rows {
         continue;
       float weight = 1.0f;
       if (a.sinks) {
-        const float sink = a.sinks[row[h].head] * kLog2E, largest = row[h].largest * factor, base = fmaxf(sink, largest);
+        const float sink = a.sinks[row[h].head] * kLog2E, largest = row[h].largest * factor,
+                    base = fmaxf(sink, largest);
         weight = ptx::ex2(largest - base);
         total = fmaf(total, weight, ptx::ex2(sink - base));
       }

@@ -1,5 +1,5 @@
-// The GEMM of many tokens (linear_gemm_kernel.cuh): whether it runs here, and the choice of a kernel by parts, each in a
-// file of its own.
+// The GEMM of many tokens (linear_gemm_kernel.cuh): whether it runs here, and the choice of a kernel by parts, each in
+// a file of its own.
 #include "kernels/cuda/linear_gemm.cuh"
 
 #include <cuda_runtime.h>

@@ -9,8 +9,8 @@ namespace mcc::cuda {
 constexpr int kGemmTokens = 128, kGemmCols = 64;
 constexpr int64_t kActivationTileBytes = kGemmTokens * kGemmCols * 2;
 
-/// Activations as a GEMM reads them: bf16 tiles [part][tile of tokens][tile of columns] of 128 tokens x 64 columns, each
-/// the 16 KiB that shared memory is to hold: 128 bytes a token, their 16-byte pieces exchanged by token % 8. Zeros
+/// Activations as a GEMM reads them: bf16 tiles [part][tile of tokens][tile of columns] of 128 tokens x 64 columns,
+/// each the 16 KiB that shared memory is to hold: 128 bytes a token, their 16-byte pieces exchanged by token % 8. Zeros
 /// where there is no token or column.
 struct ActivationTiles {
   uint16_t *tiles;

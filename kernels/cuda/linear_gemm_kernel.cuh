@@ -1,13 +1,13 @@
 // The kernel of linear_gemm.cu: a GEMM on warpgroup matrix products, weights straight from bf16 panels.
 //
-// y [tokens, rows] f32 = activations [tokens, cols] (1 to 3 bf16 parts) x panels. A block computes 128 tokens x 16 panels
-// (8 or 4 where that fills the device better), 64 columns at a time through a ring of shared memory. A tile of
+// y [tokens, rows] f32 = activations [tokens, cols] (1 to 3 bf16 parts) x panels. A block computes 128 tokens x 16
+// panels (8 or 4 where that fills the device better), 64 columns at a time through a ring of shared memory. A tile of
 // activations comes as 16 KiB of consecutive bytes by one bulk copy. Of weights 128 threads copy 16 bytes at a time and
 // exchange the halves of 32-byte columns, as the tensor cores want an operand whose 16 rows are consecutive (a tensor
 // copy does that too, at 32 bytes a step: 1.16 us a stage instead of 0.84, measured). Two warpgroups of 64 tokens
 // multiply; parts of a column are added one after the other into one accumulator. Blocks stay and take every n-th tile,
-// tokens first, so that the copies of the next tile run under the epilogue, which goes through shared memory a warp at a
-// time to whole cache lines, by code that is small enough for the instruction cache.
+// tokens first, so that the copies of the next tile run under the epilogue, which goes through shared memory a warp at
+// a time to whole cache lines, by code that is small enough for the instruction cache.
 //
 // Shared: 48 KiB a stage (1 part, 16 panels), 4 stages, and 20 KiB of the epilogue. Registers: 208 a multiplying
 // thread, 128 of them sums. Expected: 80% of what the tensor cores reach (790 TFLOP/s on H200) over the parts.
@@ -112,10 +112,9 @@ __device__ __forceinline__ void copyWeights(const LinearLaunch &launch, const Ge
   const uint32_t to = stage + T::weightOffset + inTile * 32 + (half ^ (inTile >> 2 & 1)) * 16;
 #pragma unroll
   for (int part = 0; part < T::weightParts; ++part) {
-    const uint8_t *from =
-        plan.weights.panels +
-        (static_cast<int64_t>(part) * plan.weights.count + panel) * plan.weights.panelBytes + column * int64_t{32} +
-        half * 16;
+    const uint8_t *from = plan.weights.panels +
+                          (static_cast<int64_t>(part) * plan.weights.count + panel) * plan.weights.panelBytes +
+                          column * int64_t{32} + half * 16;
 #pragma unroll 4
     for (int p = 0; p < T::panels; ++p) {
       const bool present = panel + p < launch.panels && column < launch.cols;
@@ -134,8 +133,7 @@ __device__ __forceinline__ void publish(uint32_t full) {
 
 // A copying thread's life.
 template <class T>
-__device__ __forceinline__ void produce(const LinearLaunch &launch, const GemmPlan &plan, const Ring &ring,
-                                        int tiles) {
+__device__ __forceinline__ void produce(const LinearLaunch &launch, const GemmPlan &plan, const Ring &ring, int tiles) {
   Turn turn;
   int before = -1; // the stage that is under way
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
@@ -209,9 +207,8 @@ __device__ __forceinline__ void storePlain(const LinearLaunch &launch, const flo
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int at = token + first + 4 * k;
-    residuals[k] = launch.residual && at < launch.tokens
-                       ? load(launch.residual + at * launch.residualStride + row)
-                       : zero;
+    residuals[k] =
+        launch.residual && at < launch.tokens ? load(launch.residual + at * launch.residualStride + row) : zero;
   }
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
@@ -255,8 +252,8 @@ __device__ __forceinline__ void putPair(const float (&sums)[count], float *piece
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < 16; i += 2)
-      *reinterpret_cast<float2 *>(piece + (lane / 4 + i / 2 % 2 * 8) * kPieceStride + i / 4 * 8 + lane % 4 * 2) = {
-          sums[pair * 16 + i], sums[pair * 16 + i + 1]};
+      *reinterpret_cast<float2 *>(piece + (lane / 4 + i / 2 % 2 * 8) * kPieceStride + i / 4 * 8 +
+                                  lane % 4 * 2) = {sums[pair * 16 + i], sums[pair * 16 + i + 1]};
   }
 }
 

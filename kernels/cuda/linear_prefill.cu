@@ -110,9 +110,8 @@ Status launchActivations(const LinearLaunch &launch, const ActivationTiles &tile
         plain_tiles_kernel,
         dim3(static_cast<unsigned>(divideUp(int64_t{tiles.colTiles} * kGemmCols / 8, kUnpackThreads)), tokens),
         dim3(kUnpackThreads), 0, stream, launch.x, tiles, launch.cols, launch.xStride, launch.tokens);
-  return mcc::cuda::launch(activation_tiles_kernel, dim3(tokens),
-                           dim3(kRowThreads), 0, stream, launch.norm, launch.x, tiles, launch.cols, launch.xStride,
-                           launch.tokens);
+  return mcc::cuda::launch(activation_tiles_kernel, dim3(tokens), dim3(kRowThreads), 0, stream, launch.norm, launch.x,
+                           tiles, launch.cols, launch.xStride, launch.tokens);
 }
 
 Status launchUnpack(Format format, const LinearLaunch &launch, uint8_t *to, int64_t toBytes, int parts,

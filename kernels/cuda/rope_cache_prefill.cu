@@ -1,5 +1,5 @@
-// rope_cache of many tokens: a block takes the 16 positions of one block of the key cache and one head, so that keys are
-// stored in whole lines. Four groups of 64 threads have four vectors each, all loads under way at once. Bound by
+// rope_cache of many tokens: a block takes the 16 positions of one block of the key cache and one head, so that keys
+// are stored in whole lines. Four groups of 64 threads have four vectors each, all loads under way at once. Bound by
 // latency and the second-level cache; the numbers are RopeCache.cu's.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/rope_vector.cuh"

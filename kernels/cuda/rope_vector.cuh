@@ -42,8 +42,7 @@ __device__ inline void normaliseVector(float *vector, const float *weight, int64
   float squares = 0.0f;
   for (int64_t d = thread; d < dim; d += kVectorThreads)
     squares = fmaf(vector[d], vector[d], squares);
-  const float factor =
-      1.0f / sqrtf(vectorSum(squares, scratch, thread, barrier) / static_cast<float>(dim) + eps);
+  const float factor = 1.0f / sqrtf(vectorSum(squares, scratch, thread, barrier) / static_cast<float>(dim) + eps);
   for (int64_t d = thread; d < dim; d += kVectorThreads)
     vector[d] = vector[d] * factor * weight[d];
 }

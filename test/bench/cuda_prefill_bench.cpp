@@ -40,7 +40,8 @@ double operations(const LinearShape &shape, int64_t tokens) {
 
 // Of a causal layer's attention, the first token at `position`.
 double attentionOperations(int64_t tokens, int64_t position) {
-  const double seen = static_cast<double>(tokens) * (static_cast<double>(position) + static_cast<double>(tokens + 1) / 2);
+  const double seen =
+      static_cast<double>(tokens) * (static_cast<double>(position) + static_cast<double>(tokens + 1) / 2);
   return 4.0 * seen * static_cast<double>(kWidth);
 }
 
@@ -65,17 +66,17 @@ void benchLinear(const LinearShape &shape, Format format, int64_t tokens, int pa
   const float *x = pool.randomFloats(tokens * shape.cols), *norm = pool.randomFloats(shape.cols);
   float *y = pool.take<float>(tokens * shape.rows);
   uint8_t *workspace = pool.take<uint8_t>(cuda::linearWorkspaceBytes(tokens, shape.cols, parts));
-  const double milliseconds = bench::replay(
-                                  stream,
-                                  [&] {
-                                    for (int i = 0; i < copies; ++i)
-                                      BENCH_CHECK(cuda::launchLinear(
-                                          {tokens, nullptr, nullptr},
-                                          describe(shape, format, weights + i * bytes, x, y, norm, workspace, parts),
-                                          stream));
-                                  },
-                                  5) /
-                              copies;
+  const double milliseconds =
+      bench::replay(
+          stream,
+          [&] {
+            for (int i = 0; i < copies; ++i)
+              BENCH_CHECK(cuda::launchLinear({tokens, nullptr, nullptr},
+                                             describe(shape, format, weights + i * bytes, x, y, norm, workspace, parts),
+                                             stream));
+          },
+          5) /
+      copies;
   std::printf("%-5s %5lld tokens %-8s %6lld x %5lld parts %d %9.1f us %6.1f TFLOP/s\n",
               std::string(formatInfo(format).name).c_str(), static_cast<long long>(tokens), shape.name,
               static_cast<long long>(shape.rows), static_cast<long long>(shape.cols), parts, milliseconds * 1e3,
@@ -92,8 +93,7 @@ struct Mixer {
   static Mixer make(Pool &pool, int64_t tokens, int64_t context, int parts) {
     const int64_t cache = kKvHeads * ((context + 15) / 16 * 16) * kHeadDim;
     return {context, pool.randomFloats(cache), pool.randomFloats(cache),
-            pool.take<uint8_t>(
-                cuda::attentionWorkspaceBytes(tokens, kHeads, kKvHeads, kHeadDim, context, parts))};
+            pool.take<uint8_t>(cuda::attentionWorkspaceBytes(tokens, kHeads, kKvHeads, kHeadDim, context, parts))};
   }
 
   void launch(const cuda::Step &now, const float *qkv, float *mixed, int parts) const {
@@ -154,8 +154,8 @@ public:
       launchLinear(now, kDown, layer.weights[3], inner, hidden);
     }
     cuda::Logits last;
-    last.linear = describe({"head", kVocabulary, kHidden, false, true, false}, format, head, hidden, logits, norm,
-                           workspace, 0);
+    last.linear =
+        describe({"head", kVocabulary, kHidden, false, true, false}, format, head, hidden, logits, norm, workspace, 0);
     last.partials = partials;
     BENCH_CHECK(cuda::launchLogits(now, last, stream));
     BENCH_CHECK(cuda::launchArgmax(now, {partials, token}, stream));
@@ -198,7 +198,8 @@ private:
 
 void benchWhole(Format format, int64_t tokens, int parts) {
   const Decoder decoder(format, tokens, parts);
-  const double whole = bench::replay(stream, [&] { decoder.step(true); }, 5),
+  const double whole = bench::replay(
+                   stream, [&] { decoder.step(true); }, 5),
                without = bench::replay(stream, [&] { decoder.step(false); }, 5);
   double work = 0;
   for (const LinearShape &shape : {kQkv, kOut, kGateUp, kDown})

@@ -91,9 +91,8 @@ struct Sequence {
     const DeviceArray<float> keys(static_cast<size_t>(shape.kvHeads * positions * shape.headDim));
     // Caches start as NaN: nothing that was not written may count.
     const DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
-    DeviceArray<uint8_t> workspace(
-        static_cast<size_t>(cuda::attentionWorkspaceBytes(length, shape.heads, shape.kvHeads, shape.headDim,
-                                                          shape.context, prefillParts)));
+    DeviceArray<uint8_t> workspace(static_cast<size_t>(
+        cuda::attentionWorkspaceBytes(length, shape.heads, shape.kvHeads, shape.headDim, shape.context, prefillParts)));
     workspace.zero();
     size_t piece = 0;
     for (int64_t start = 0; start < length;) {
