@@ -11,6 +11,7 @@
 // the second-level cache before the wait for the predecessor. Expected: latency of a few dependent reads up to some
 // thousand keys, then 70% to 80% of the read bandwidth.
 #include "kernels/cuda/Attention.h"
+#include "kernels/cuda/attention_prefill.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/math.cuh"
 
@@ -477,13 +478,22 @@ int64_t counterBytes(int64_t kvHeads, int64_t tiles) {
   return divideUp(kLaunchTokens * kvHeads * tiles * 4, 256) * 256;
 }
 
+// Whether tensor cores serve the launch: below so many tokens splits of the cache fill the device better.
+bool isPrefill(int64_t tokens, int64_t headDim, int prefillParts) {
+  return prefillParts > 0 && tokens > 3 * kLaunchTokens && flashAvailable(headDim);
+}
+
 } // namespace
 
-int64_t attentionWorkspaceBytes(int64_t, int64_t heads, int64_t kvHeads, int64_t headDim) {
+int64_t attentionWorkspaceBytes(int64_t tokens, int64_t heads, int64_t kvHeads, int64_t headDim, int64_t context,
+                                int prefillParts) {
   const int64_t group = heads / kvHeads, per = tileHeads(group), tiles = divideUp(group, per),
                 row = divideUp(headDim, 16) * 16;
-  return counterBytes(kvHeads, tiles) +
-         kLaunchTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
+  const int64_t split = counterBytes(kvHeads, tiles) +
+                        kLaunchTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
+  return isPrefill(tokens, headDim, prefillParts)
+             ? divideUp(split, 256) * 256 + flashWorkspaceBytes(kvHeads, headDim, context, prefillParts)
+             : split;
 }
 
 Status launchAttention(const Step &step, const Attention &attention, cudaStream_t stream) {
@@ -491,6 +501,11 @@ Status launchAttention(const Step &step, const Attention &attention, cudaStream_
   if (step.tokens < 1 || step.tokens > 65535 || !step.position || a.kvHeads < 1 || a.heads % a.kvHeads != 0 ||
       a.headDim < 1 || a.headDim > kMaxDim || !a.workspace)
     return kInvalidValue;
+  if (isPrefill(step.tokens, a.headDim, a.prefillParts))
+    return launchFlash(step, a,
+                       a.workspace + attentionWorkspaceBytes(step.tokens, a.heads, a.kvHeads, a.headDim, 0,
+                                                             a.prefillParts),
+                       stream);
   AttentionLaunch launch = {};
   launch.attention = a;
   launch.position = step.position;

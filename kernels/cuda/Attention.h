@@ -30,13 +30,17 @@ struct Attention {
   int64_t heads = 0, kvHeads = 0, headDim = 0, qStride = 0, yStride = 0, window = 0, chunk = 0, context = 0;
   bool alibiRounded = false;
   float scale = 1.0f, softcap = 0.0f;
+  /// 0: a token's bits depend on its position and the shape alone. Otherwise many tokens may go to tensor cores with so
+  /// many bf16 parts of a number: 1 rounds it, 2 and more keep 16 bits.
+  int prefillParts = 0;
   uint8_t *workspace = nullptr; ///< attentionWorkspaceBytes; zeroed once before the first launch, kept for attention
 };
 
-/// Bytes of workspace for attention of up to `tokens` tokens.
-int64_t attentionWorkspaceBytes(int64_t tokens, int64_t heads, int64_t kvHeads, int64_t headDim);
+/// Bytes of workspace for attention of up to `tokens` tokens. Where `prefillParts` is set it grows with `context`.
+int64_t attentionWorkspaceBytes(int64_t tokens, int64_t heads, int64_t kvHeads, int64_t headDim, int64_t context = 0,
+                                int prefillParts = 0);
 
-/// Any number of tokens. A token's bits depend on its position and the shape alone.
+/// Any number of tokens.
 Status launchAttention(const Step &step, const Attention &attention, cudaStream_t stream);
 
 } // namespace mcc::cuda

@@ -4,6 +4,7 @@
 // block a token before it, into the workspace. The numbers are the same either way.
 #include "kernels/cuda/Linear.h"
 
+#include "kernels/cuda/linear_gemm.cuh"
 #include "kernels/cuda/linear_stream.cuh"
 #include "kernels/cuda/panel_decode.cuh"
 
@@ -145,7 +146,16 @@ Status launchPrefill(const Step &step, const Linear &linear, cudaStream_t stream
   LinearLaunch launch = describe(linear);
   launch.tokens = static_cast<int>(step.tokens);
   launch.x = linear.x, launch.y = linear.y, launch.residual = linear.residual;
+  if (gemmAvailable())
+    return launchPrefillGemm(linear.format, launch, linear.prefillParts, linear.workspace, stream);
   return launchTiles(launch, linear.prefillParts, linear.workspace, stream);
+}
+
+// Whether the launch goes to a GEMM: other formats than bf16 pay for being unpacked first.
+bool isPrefill(const Linear &linear, int64_t tokens) {
+  if (linear.prefillParts < 1 || tokens <= kSliceTokens)
+    return false;
+  return linear.format == Format::BF16 || (tokens > 2 * kSliceTokens && gemmAvailable());
 }
 
 // Merges the blocks' bests; entries that no block used have index -1.
@@ -183,14 +193,17 @@ __global__ void argmax_kernel(Argmax argmax, const int32_t *stepPosition, int to
 
 int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols, int prefillParts) {
   const int64_t slice = operandBytes(tokens < kSliceTokens ? tokens : kSliceTokens, cols);
-  const int64_t tiles = prefillParts > 0 && tokens > kSliceTokens ? tileWorkspaceBytes(tokens, cols, prefillParts) : 0;
+  if (prefillParts < 1 || tokens <= kSliceTokens)
+    return slice;
+  const int64_t tiles = gemmAvailable() ? prefillWorkspaceBytes(tokens, cols, prefillParts)
+                                        : tileWorkspaceBytes(tokens, cols, prefillParts);
   return slice > tiles ? slice : tiles;
 }
 
 Status launchLinear(const Step &step, const Linear &linear, cudaStream_t stream) {
   if (!usable(linear) || step.tokens < 1)
     return kInvalidValue;
-  if (linear.prefillParts > 0 && step.tokens > kSliceTokens && linear.format == Format::BF16)
+  if (isPrefill(linear, step.tokens))
     return launchPrefill(step, linear, stream);
   for (int64_t first = 0; first < step.tokens; first += kSliceTokens) {
     const int64_t tokens = step.tokens - first < kSliceTokens ? step.tokens - first : kSliceTokens;

@@ -8,6 +8,7 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace mcc::cuda {
 
@@ -22,6 +23,13 @@ __device__ __forceinline__ Parts split(float x) {
   const __nv_bfloat16 middle = __float2bfloat16_rn(rest);
   const __nv_bfloat16 low = __float2bfloat16_rn(rest - __bfloat162float(middle));
   return {{__bfloat16_as_ushort(high), __bfloat16_as_ushort(middle), __bfloat16_as_ushort(low)}};
+}
+
+/// Eight of one part as they are stored together.
+__device__ __forceinline__ uint4 eightOf(const uint16_t (&bits)[8]) {
+  uint4 eight;
+  memcpy(&eight, bits, sizeof(eight));
+  return eight;
 }
 
 /// How the 16 columns of a tile are dealt to lanes: lane l holds four of them in slots 0 to 3, in l % 4 order.

@@ -102,6 +102,7 @@ cuda::Status startAttention(const Arguments &a) {
   attention.qStride = a.number(3), attention.yStride = a.number(4), attention.window = a.number(5), attention.chunk = a.number(6);
   attention.alibiRounded = a.number(7) != 0, attention.context = a.number(8);
   attention.scale = a.real(0), attention.softcap = a.real(1);
+  attention.prefillParts = a.context.prefillParts;
   attention.workspace = a.context.workspace.attention;
   return cuda::launchAttention(a.context.step, attention, a.context.stream);
 }
@@ -226,7 +227,7 @@ void WorkspaceBytes::add(const MccLaunch &launch, int64_t tokens, int prefillPar
   if (name == "logits")
     partials = cuda::kLogitPartials * static_cast<int64_t>(sizeof(cuda::Partial));
   if (name == "attention")
-    attention = std::max(attention, cuda::attentionWorkspaceBytes(tokens, launch.ints[0], launch.ints[1], launch.ints[2]));
+    attention = std::max(attention, cuda::attentionWorkspaceBytes(tokens, launch.ints[0], launch.ints[1], launch.ints[2], launch.ints[8], prefillParts));
 }
 
 } // namespace mcc::runtime

@@ -82,7 +82,7 @@ struct Sequence {
   }
 
   // Fed `pieces` tokens at a time, the last size repeated.
-  std::vector<float> byKernel(const std::vector<int64_t> &pieces) const {
+  std::vector<float> byKernel(const std::vector<int64_t> &pieces, int prefillParts = 0) const {
     const int64_t positions = (shape.context + 15) / 16 * 16, row = (shape.headDim + 15) / 16 * 16,
                   width = shape.heads * shape.headDim;
     const DeviceArray<float> rows(qkv), angles(cosSin), qWeights(qNorm), kWeights(kNorm),
@@ -91,8 +91,8 @@ struct Sequence {
     const DeviceArray<float> keys(static_cast<size_t>(shape.kvHeads * positions * shape.headDim));
     // Caches start as NaN: nothing that was not written may count.
     const DeviceArray<float> values(static_cast<size_t>(shape.kvHeads * positions * row));
-    DeviceArray<uint8_t> workspace(
-        static_cast<size_t>(cuda::attentionWorkspaceBytes(16, shape.heads, shape.kvHeads, shape.headDim)));
+    DeviceArray<uint8_t> workspace(static_cast<size_t>(
+        cuda::attentionWorkspaceBytes(length, shape.heads, shape.kvHeads, shape.headDim, shape.context, prefillParts)));
     workspace.zero();
     size_t piece = 0;
     for (int64_t start = 0; start < length;) {
@@ -119,7 +119,7 @@ struct Sequence {
       attention.chunk = shape.chunk, attention.alibiRounded = shape.rounded;
       attention.slopes = shape.sloped ? deviceSlopes.get() : nullptr,
       attention.sinks = shape.sunk ? deviceSinks.get() : nullptr;
-      attention.workspace = workspace.get();
+      attention.workspace = workspace.get(), attention.prefillParts = prefillParts;
       REQUIRE(cuda::launchAttention(step, attention, nullptr) == 0);
       REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
       start += tokens;
@@ -128,23 +128,24 @@ struct Sequence {
   }
 };
 
+const Shape shapes[] = {
+    {8, 2, 64, 32, 0, false, 0, 0.0f},
+    {6, 2, 40, 20, 1, false, 0, 0.0f},
+    {4, 4, 128, 32, 0, true, 0, 0.0f},
+    {5, 1, 80, 0, 0, false, 100, 0.0f},
+    {4, 2, 72, 30, 1, true, 0, 0.0f, 600, 0, false, false, false, true},
+    {10, 1, 256, 64, 0, true, 0, 30.0f},
+    {2, 1, 18, 9, 0, false, 33, 20.0f},
+    {16, 8, 128, 64, 0, false, 0, 0.0f, 513},
+    {24, 2, 64, 32, 0, false, 0, 0.0f},
+    {4, 2, 32, 16, 0, false, 0, 0.0f, 600, 150, true},
+    {8, 8, 64, 0, 0, false, 0, 0.0f, 600, 0, false, true},
+    {6, 2, 64, 0, 0, false, 90, 0.0f, 600, 0, true, true, true},
+};
+
 } // namespace
 
 TEST_CASE("rope_cache and attention are the reference's, however the sequence is fed") {
-  const Shape shapes[] = {
-      {8, 2, 64, 32, 0, false, 0, 0.0f},
-      {6, 2, 40, 20, 1, false, 0, 0.0f},
-      {4, 4, 128, 32, 0, true, 0, 0.0f},
-      {5, 1, 80, 0, 0, false, 100, 0.0f},
-      {4, 2, 72, 30, 1, true, 0, 0.0f, 600, 0, false, false, false, true},
-      {10, 1, 256, 64, 0, true, 0, 30.0f},
-      {2, 1, 18, 9, 0, false, 33, 20.0f},
-      {16, 8, 128, 64, 0, false, 0, 0.0f, 513},
-      {24, 2, 64, 32, 0, false, 0, 0.0f},
-      {4, 2, 32, 16, 0, false, 0, 0.0f, 600, 150, true},
-      {8, 8, 64, 0, 0, false, 0, 0.0f, 600, 0, false, true},
-      {6, 2, 64, 0, 0, false, 90, 0.0f, 600, 0, true, true, true},
-  };
   for (const Shape &shape : shapes) {
     const Sequence sequence(shape, shape.heads > 10 ? 330 : 513);
     const std::vector<float> expected = sequence.byReference();
@@ -155,5 +156,22 @@ TEST_CASE("rope_cache and attention are the reference's, however the sequence is
       const std::vector<float> other = sequence.byKernel(pieces);
       CHECK(equalBits(other.data(), large.data(), large.size()));
     }
+  }
+}
+
+TEST_CASE("attention of many tokens on tensor cores, as exact as its parts say") {
+  const double bounds[] = {3e-2, 2e-4};
+  for (const Shape &shape : shapes) {
+    const Sequence sequence(shape, shape.heads > 10 ? 330 : 513);
+    const std::vector<float> expected = sequence.byReference();
+    for (int parts = 1; parts <= 2; ++parts)
+      for (const std::vector<int64_t> &pieces : {std::vector<int64_t>{sequence.length}, {129, 400}, {60, 77, 3, 100}}) {
+        INFO("parts ", parts, " heads ", shape.heads, " kv heads ", shape.kvHeads, " head dim ", shape.headDim,
+             " window ", shape.window, " chunk ", shape.chunk, " first piece ", pieces[0]);
+        const std::vector<float> got = sequence.byKernel(pieces, parts);
+        CHECK(largestError(got, expected) < bounds[parts - 1]);
+        const std::vector<float> again = sequence.byKernel(pieces, parts);
+        CHECK(equalBits(got.data(), again.data(), got.size()));
+      }
   }
 }
