@@ -89,6 +89,11 @@ private:
   int64_t stride(Value value) { return value ? places.at(value).stride : 0; }
   // Gives `result` a buffer of its own.
   Place home(Value result);
+  // Lets `result` take over the buffer of `source`. A copy is made first: an insertion moves the map's entries.
+  Place share(Value result, Value source) {
+    Place place = places.at(source);
+    return places[result] = place;
+  }
   // Returns whether `op` may overwrite its operand `value`: nothing reads it afterwards, and `op` reads it only there.
   bool diesAt(Value value, Operation *op);
   void launch(Operation *op, StringRef kernel, std::optional<Format> format, ValueRange buffers, ArrayRef<int64_t> ints, ArrayRef<float> floats);
@@ -184,7 +189,7 @@ void Lowering::lowerNorm(ir::NormOp op) {
 void Lowering::lowerLinear(ir::LinearOp op) {
   int64_t cols = op.getWeight().getType().getShape()[1];
   bool inPlace = op.getResidual() && diesAt(op.getResidual(), op);
-  Place y = inPlace ? places[op.getResult()] = places.at(op.getResidual()) : home(op.getResult());
+  Place y = inPlace ? share(op.getResult(), op.getResidual()) : home(op.getResult());
   int64_t normKind = op.getNormKind() ? static_cast<int64_t>(*op.getNormKind()) : -1;
   Value normed = op.getNormKind() ? buffer(cpu::normedBytes(chunk, cols)) : none();
   launch(op, "linear", op.getWeight().getType().getFormat(),
@@ -312,7 +317,7 @@ void Lowering::lowerSlice(ir::SliceOp op) {
 void Lowering::lowerPositions(ir::PositionsOp op) {
   ir::WeightType table = op.getTable().getType();
   bool inPlace = diesAt(op.getInput(), op);
-  Place y = inPlace ? places[op.getResult()] = places.at(op.getInput()) : home(op.getResult());
+  Place y = inPlace ? share(op.getResult(), op.getInput()) : home(op.getResult());
   launch(op, "positions", table.getFormat(), {pointer(op.getInput()), pointer(op.getTable()), y.pointer},
          {table.getShape()[0], table.getShape()[1], stride(op.getInput()), y.stride, static_cast<int64_t>(op.getOffset())}, {});
 }
@@ -329,7 +334,7 @@ void Lowering::lowerClamp(ir::ClampOp op) {
 
 void Lowering::lowerXielu(ir::XieluOp op) {
   bool inPlace = diesAt(op.getInput(), op);
-  Place y = inPlace ? places[op.getResult()] = places.at(op.getInput()) : home(op.getResult());
+  Place y = inPlace ? share(op.getResult(), op.getInput()) : home(op.getResult());
   launch(op, "xielu", std::nullopt, {pointer(op.getInput()), pointer(op.getParameters()), y.pointer}, {ir::features(op.getType()), stride(op.getInput()), y.stride}, {});
 }
 
