@@ -219,7 +219,7 @@ llvm::Error QuantizedCheckpoint::addFp8(const RequiredTensor &wanted, const Tens
   std::string base = wanted.name.substr(0, wanted.name.size() - 7);
   for (const char *suffix : {".input_scale", ".activation_scale"})
     hidden.insert(base + suffix);
-  add(wanted, elements, weight, blocked ? "fp8 blocks" : "fp8");
+  add(wanted, elements, weight, blocked ? "fp8 blocks" : "fp8", fitsF8(weight) ? Format::F8 : Format::F32);
   return llvm::Error::success();
 }
 
@@ -276,6 +276,8 @@ void QuantizedCheckpoint::readRows(const TensorInfo &tensor, int64_t row, int64_
   if (found == weights.end())
     return packed->readRows(tensor, row, count, out);
   assert(row >= 0 && count >= 0 && row + count <= tensor.rows() && "rows outside the tensor");
+  if (tensor.format == Format::F8)
+    return storeRowsAsF8(std::get<Fp8Weight>(found->second), row, count, out);
   std::vector<float> values(count * tensor.cols()); // `out` need not be aligned for floats
   std::visit([&](const auto &weight) { dequantizeRows(weight, row, count, values.data()); }, found->second);
   if (tensor.format == Format::F32) {

@@ -116,6 +116,9 @@ double levelDeviation(int levels) { return std::sqrt((double(levels) * levels - 
 /// Root mean square of a sub-block scale, uniform on 32 .. 63.
 constexpr double kSubscaleRms = 48.382;
 
+/// Root mean square of an E4M3 element with a uniform exponent of 0 to 7 and a uniform mantissa and sign.
+constexpr double kF8Rms = 0.59838;
+
 uint8_t subscale(uint64_t word, unsigned index) { return 32 + (word >> (5 * index) & 31); }
 
 /// Writes the 12 bytes of 6-bit scales and mins of q4_k and q5_k, each min equal to its scale.
@@ -137,6 +140,14 @@ void centredBlock(BlockWords words, float unit, unsigned quantBytes, uint8_t *ou
     quants += 4;
   }
   words.fill(quants, quantBytes & ~7u);
+}
+
+/// f8: elements with exponents of at most 7, so that no block has a NaN; `unit` is for a root mean square of kF8Rms.
+void f8Block(BlockWords words, float unit, uint8_t *out) {
+  write32le(out, std::bit_cast<uint32_t>(signedScale(unit, words.next())));
+  words.fill(out + 4, 32);
+  for (unsigned j = 0; j < 32; ++j)
+    out[4 + j] &= 0xbf;
 }
 
 /// Blocks with scale and offset: q4_1, q5_1. The offset is minus half the range.
@@ -215,6 +226,8 @@ void fillRandomBlocks(Format format, const RandomRecipe &recipe, uint64_t first,
         22, [u = unit(32, kSubscaleRms)](BlockWords words, uint8_t *to) { superBlock(words, u, 15.5f, 160, to); });
   case Format::Q6_K:
     return blocks(27, [u = unit(64, kSubscaleRms)](BlockWords words, uint8_t *to) { sixBitBlock(words, u, to); });
+  case Format::F8:
+    return blocks(5, [u = static_cast<float>(recipe.deviation / kF8Rms)](BlockWords words, uint8_t *to) { f8Block(words, u, to); });
   }
   llvm_unreachable("every format is above");
 }

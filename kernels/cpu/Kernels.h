@@ -20,7 +20,8 @@
   MACRO(Q8_0, q8_0)                                                                                                    \
   MACRO(Q4_K, q4_k)                                                                                                    \
   MACRO(Q5_K, q5_k)                                                                                                    \
-  MACRO(Q6_K, q6_k)
+  MACRO(Q6_K, q6_k)                                                                                                    \
+  MACRO(F8, f8)
 
 extern "C" {
 

@@ -76,6 +76,23 @@ struct PanelQ8_0 {
   }
 };
 
+/// Block of 32 columns: scale f32 [16], then E4M3 bytes [column][16]. Their bits, moved up by seven, are the half float of
+/// their value / 256 (subnormals too), so that the scale takes a factor of 256: exact, a power of two.
+struct PanelF8 {
+  static constexpr int64_t blockCols = 32, blockBytes = 576;
+  static constexpr int64_t groupCols = 32, stepCols = 1, panelsInFlight = 4;
+  F32x16 scale;
+  const uint8_t *elements;
+  MCC_INLINE PanelF8 load(const uint8_t *panel, int64_t group) {
+    const uint8_t *block = panel + group * blockBytes;
+    return {loadVector<F32x16>(block) * 256.0f, block + 64};
+  }
+  MCC_INLINE_MEMBER void decode(int64_t column, F32x16 (&out)[stepCols]) const {
+    const U16x16 bits = __builtin_convertvector(loadVector<U8x16>(elements + column * 16), U16x16);
+    out[0] = scale * __builtin_convertvector(bitsAs<F16x16>((bits & 127) << 7 | (bits & 128) << 8), F32x16);
+  }
+};
+
 /// The affine formats of 32 columns, value = scale q + offset. Nibbles are [pair][16]: column 2p low, 2p+1 high;
 /// the fifth bits, where there are any, are u32 [16], bit = column.
 template <int64_t bits>

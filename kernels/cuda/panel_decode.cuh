@@ -60,6 +60,17 @@ struct PanelQ8_0 {
   }
 };
 
+struct PanelF8 {
+  static constexpr int64_t blockCols = 32, blockBytes = 576;
+  __device__ static float value(const uint8_t *panel, int row, int64_t column) {
+    const uint8_t *block = panel + column / 32 * blockBytes;
+    const uint16_t bits = block[64 + column % 32 * 16 + row];
+    // The half float of the value / 256; the factor is exact.
+    const float element = __half2float(__ushort_as_half(static_cast<uint16_t>((bits & 127) << 7 | (bits & 128) << 8))) * 256.0f;
+    return reinterpret_cast<const float *>(block)[row] * element;
+  }
+};
+
 struct PanelQ4_0 {
   static constexpr int64_t blockCols = 32, blockBytes = 288;
   __device__ static float value(const uint8_t *panel, int row, int64_t column) {

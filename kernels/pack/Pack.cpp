@@ -48,6 +48,11 @@ void packQ8_0(const uint8_t *block, int64_t lane, uint8_t *out) {
   scatter(block + 2, 32, 1, lane, out + 2 * kRows);
 }
 
+void packF8(const uint8_t *block, int64_t lane, uint8_t *out) {
+  scatter(block, 1, 4, lane, out);
+  scatter(block + 4, 32, 1, lane, out + 4 * kRows);
+}
+
 // Q4_K and Q5_K: d, dmin, scales[12], (qh[32],) qs[128]; part s of 32 columns takes nibble s % 2 of qs[32 (s/2) ..]
 // and bit s of qh.
 void packSuperBlock(const uint8_t *block, bool fifth, int64_t lane, uint8_t *out) {
@@ -115,6 +120,8 @@ void packBlock(Format format, const uint8_t *block, int64_t lane, uint8_t *out) 
     return packSuperBlock(block, true, lane, out);
   case Format::Q6_K:
     return packQ6_K(block, lane, out);
+  case Format::F8:
+    return packF8(block, lane, out);
   }
 }
 

@@ -4,6 +4,8 @@
 // (d*scale)*q - (dmin*min), each step rounded to f32, which is why this file is compiled without contraction.
 #include "kernels/reference/Dequantize.h"
 
+#include "kernels/reference/PublishedWeight.h"
+
 #include <bit>
 #include <cstring>
 
@@ -138,6 +140,13 @@ void blockQ6_K(const uint8_t *in, float *out) {
   }
 }
 
+/// A scale in f32, 32 E4M3 elements.
+void blockF8(const uint8_t *in, float *out) {
+  float scale = std::bit_cast<float>(read32(in));
+  for (int j = 0; j < 32; ++j)
+    out[j] = scale * e4m3ToFloat(in[4 + j]);
+}
+
 using BlockFunction = void (*)(const uint8_t *in, float *out);
 
 BlockFunction blockFunction(Format format) {
@@ -164,6 +173,8 @@ BlockFunction blockFunction(Format format) {
     return blockQ5_K;
   case Format::Q6_K:
     return blockQ6_K;
+  case Format::F8:
+    return blockF8;
   }
   return nullptr;
 }

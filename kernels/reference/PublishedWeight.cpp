@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace mcc {
@@ -104,6 +105,24 @@ void dequantizeRows(const Fp8Weight &w, int64_t row, int64_t count, float *out) 
       const float scale = w.scales.at(r / w.blockRows * blocks + block);
       for (int64_t c = block * w.blockCols; c < std::min(w.cols, (block + 1) * w.blockCols); ++c)
         *out++ = e4m3[w.elements[r * w.cols + c]] * scale;
+    }
+}
+
+bool fitsF8(const Fp8Weight &w) { return w.cols % 32 == 0 && (w.blockCols % 32 == 0 || w.blockCols >= w.cols); }
+
+void storeRowsAsF8(const Fp8Weight &w, int64_t row, int64_t count, uint8_t *out) {
+  const int64_t blocks = (w.cols + w.blockCols - 1) / w.blockCols;
+  for (int64_t r = row; r < row + count; ++r)
+    for (int64_t c = 0; c < w.cols; c += 32, out += 36) {
+      const uint8_t *elements = w.elements + r * w.cols + c;
+      float scale = w.scales.at(r / w.blockRows * blocks + c / w.blockCols);
+      for (int64_t i = 0; i < 32; ++i) {
+        const bool nan = (elements[i] & 127) == 127;
+        out[4 + i] = nan ? 0 : elements[i];
+        if (nan)
+          scale = std::numeric_limits<float>::quiet_NaN();
+      }
+      std::memcpy(out, &scale, 4);
     }
 }
 

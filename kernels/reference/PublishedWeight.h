@@ -52,6 +52,12 @@ struct Fp8Weight {
 };
 void dequantizeRows(const Fp8Weight &weight, int64_t row, int64_t count, float *out);
 
+/// Returns whether rows of `weight` can be stored as Format::F8, whose scales are for 32 columns.
+bool fitsF8(const Fp8Weight &weight);
+
+/// Writes rows as Format::F8: the same values. A block with a NaN among its elements becomes one of NaN.
+void storeRowsAsF8(const Fp8Weight &weight, int64_t row, int64_t count, uint8_t *out);
+
 /// gpt-oss's MXFP4 experts, read as transposed matrices: `blocks` is [experts, out, in / 32, 16], each byte holding two
 /// E2M1 elements of `in`, the low nibble first; `scales` is [experts, out, in / 32] of 2^(byte - 127). Rows here are
 /// [experts * in] of `out` columns, as the model's parameter lies.

@@ -124,15 +124,21 @@ def folders(config, packer):
 
 
 class Equality(TestCase):
-    def check(self, config, packer):
+    def check(self, config, packer, native=False):
+        """`native`: weights stay in their own format, whose values are the same bit for bit."""
         quantized, plain = folders(config, packer)
-        first, second = support.compiled(quantized), support.compiled(plain)
-        self.assertTrue(support.read_bytes(os.path.join(first, "model.weights")) ==
-                        support.read_bytes(os.path.join(second, "model.weights")))
-        runs = [self.ran(os.path.join(out, "model"), "--tokens", "1,2,3,4,5", "-n", "12", "--ignore-eos")
-                for out in (first, second)]
+        outputs = [support.compiled(quantized), support.compiled(plain)]
+        weights = [support.read_bytes(os.path.join(out, "model.weights")) for out in outputs]
+        if native:
+            self.assertLess(len(weights[0]), len(weights[1]))
+        else:
+            self.assertTrue(weights[0] == weights[1])
+        logits = [os.path.join(support.scratch("logits"), f"{i}.safetensors") for i in range(2)]
+        runs = [self.ran(os.path.join(out, "model"), "--tokens", "1,2,3,4,5", "-n", "12", "--ignore-eos", "--logits", file)
+                for out, file in zip(outputs, logits)]
         self.assertEqual(len(runs[0].ids()), 12)
         self.assertEqual(runs[0].ids(), runs[1].ids())
+        self.assertTrue(support.read_bytes(logits[0]) == support.read_bytes(logits[1]))
 
     def test_gptq(self):
         self.check({"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False}, gptq)
@@ -152,10 +158,13 @@ class Equality(TestCase):
         self.check({"quant_method": "fp8", "weight_block_size": [24, 40]}, lambda *a: fp8(*a, block=(24, 40)))
 
     def test_fp8_one_scale(self):
-        self.check({"quant_method": "fp8"}, fp8)
+        self.check({"quant_method": "fp8"}, fp8, native=True)
+
+    def test_fp8_blocks(self):
+        self.check({"quant_method": "fp8", "weight_block_size": [16, 32]}, lambda *a: fp8(*a, block=(16, 32)), native=True)
 
     def test_fp8_a_scale_for_every_row(self):
-        self.check({"quant_method": "fbgemm_fp8"}, lambda *a: fp8(*a, name="weight_scale", by_row=True))
+        self.check({"quant_method": "fbgemm_fp8"}, lambda *a: fp8(*a, name="weight_scale", by_row=True), native=True)
 
 
 class Errors(TestCase):

@@ -67,6 +67,15 @@ static std::vector<int64_t> scaleOffsets(Format format) {
   }
 }
 
+// A scale, and another byte for every NaN among the elements.
+static void finishF8Block(Random &random, uint8_t *block) {
+  const float scale = random.bits() % 31 == 0 ? 0.0f : random.uniform() / 100.0f;
+  std::memcpy(block, &scale, 4);
+  for (int64_t i = 4; i < formatInfo(Format::F8).blockBytes; ++i)
+    if ((block[i] & 127) == 127)
+      block[i] &= 0xfe;
+}
+
 static void randomBlock(Format format, Random &random, uint8_t *block) {
   const FormatInfo &info = formatInfo(format);
   const float value = random.uniform();
@@ -84,6 +93,8 @@ static void randomBlock(Format format, Random &random, uint8_t *block) {
   }
   for (int64_t i = 0; i < info.blockBytes; ++i)
     block[i] = static_cast<uint8_t>(random.bits() >> 56);
+  if (format == Format::F8)
+    return finishF8Block(random, block);
   const float range = format == Format::Q8_0 ? 127.0f : format == Format::Q6_K ? 2000.0f : info.blockElems == 256 ? 500.0f : 8.0f;
   for (int64_t offset : scaleOffsets(format))
     putHalf(block + offset, random.bits() % 31 == 0 ? 0.0f : random.uniform() / range);

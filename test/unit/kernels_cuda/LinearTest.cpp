@@ -128,7 +128,7 @@ TEST_CASE("linear is the reference's in every format and for every number of tok
 
 TEST_CASE("linear's prologues and epilogues") {
   uint64_t seed = 1000;
-  for (const Format format : {Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::F32, Format::Q6_K})
+  for (const Format format : {Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::F32, Format::Q6_K, Format::F8})
     for (const bool gated : {false, true})
       for (const int64_t norm : {-1, 0, 1})
         for (const int64_t tokens : {1, 2, 5, 12}) {
@@ -240,7 +240,7 @@ std::pair<std::vector<float>, int32_t> runLogits(const Weights &weights, const s
 } // namespace
 
 TEST_CASE("logits of the last token, scaled and capped, and their argmax") {
-  for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0, Format::F32, Format::Q6_K}) {
+  for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0, Format::F32, Format::Q6_K, Format::F8}) {
     const Weights weights = randomWeights(format, 9001, 256, 5);
     const std::vector<float> x = Random(6).floats(3 * 256);
     const auto [y, token] = runLogits(weights, x, {}, 3.0f, 2.0f, 3);
