@@ -17,7 +17,7 @@ constexpr int64_t kSliceTokens = 16;
 constexpr int64_t kResidentBytes = 98304;
 
 bool onTensorCores(Format format) {
-  return format == Format::BF16 || format == Format::F16 || format == Format::Q8_0 || format == Format::Q4_0;
+  return format == Format::BF16 || format == Format::F16 || format == Format::Q8_0 || format == Format::F8 || format == Format::Q4_0;
 }
 
 bool resident(int64_t tokens, int64_t cols) {
@@ -103,6 +103,8 @@ Status launchSlice(Format format, LinearLaunch launch, uint8_t *workspace, cudaS
     return launchStreamF16(launch, stream);
   case Format::Q8_0:
     return launchStreamQ8_0(launch, stream);
+  case Format::F8:
+    return launchStreamF8(launch, stream);
   default:
     return launchStreamQ4_0(launch, stream);
   }

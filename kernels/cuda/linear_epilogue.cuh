@@ -85,6 +85,7 @@ Status launchChain(Format format, const LinearLaunch &launch, cudaStream_t strea
 Status launchStreamBF16(const LinearLaunch &launch, cudaStream_t stream);
 Status launchStreamF16(const LinearLaunch &launch, cudaStream_t stream);
 Status launchStreamQ8_0(const LinearLaunch &launch, cudaStream_t stream);
+Status launchStreamF8(const LinearLaunch &launch, cudaStream_t stream);
 Status launchStreamQ4_0(const LinearLaunch &launch, cudaStream_t stream);
 /// linear_tile.cu: bf16, any number of tokens, activations in `planes` parts; workspace of tileWorkspaceBytes.
 Status launchTiles(const LinearLaunch &launch, int planes, uint8_t *workspace, cudaStream_t stream);

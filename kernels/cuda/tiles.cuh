@@ -155,6 +155,39 @@ struct TileQ8_0 : ScaledTiles {
   }
 };
 
+/// Scale f32 [16], then E4M3 [column][16].
+struct TileF8 : ScaledTiles {
+  static constexpr Dealing dealing = Dealing::Halves;
+  static constexpr int stepBytes = 576, stageCols = 1024, ringBytes = 5 * 18432, warps = 16;
+
+  /// Two elements, the bytes 0 and 2 of `pair`: moved to a bf16's fields they are 2^-120 of their value, subnormals too.
+  __device__ static uint32_t expand(uint32_t pair) {
+    const uint32_t moved = (pair & 0x007f007fu) << 4 | (pair & 0x00800080u) << 8;
+    const uint32_t factors = 0x7b807b80u; // 2^120
+    __nv_bfloat162 x, factor;
+    memcpy(&x, &moved, 4);
+    memcpy(&factor, &factors, 4);
+    const __nv_bfloat162 value = __hmul2(x, factor);
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+  }
+
+  __device__ static TileF8 load(uint32_t step, int lane, int, uint32_t) {
+    TileF8 result;
+    uint32_t columns[4];
+    ptx::ldmatrix_x4_trans(columns, step + 64 + lane * 16);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      result.tile[i / 2][i % 2 * 2] = expand(columns[i]);
+      result.tile[i / 2][i % 2 * 2 + 1] = expand(columns[i] >> 8);
+    }
+    const uint32_t scales = step + lane / 4 * 8;
+    result.scale = {__uint_as_float(ptx::ld_shared_u32(scales)), __uint_as_float(ptx::ld_shared_u32(scales + 4))};
+    return result;
+  }
+};
+
 /// d f16 [16], then nibbles [column pair][16]; value d (q - 8).
 struct TileQ4_0 : ScaledTiles {
   static constexpr Dealing dealing = Dealing::Fours;

@@ -305,7 +305,7 @@ void benchStep(const ModelShape &shape, Format format, int64_t tokens, int32_t p
 }
 
 void benchLinears() {
-  for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0, Format::F16}) {
+  for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0, Format::F8, Format::F16}) {
     benchLinear(format, 3072, 2048, 1, false, true);
     benchLinear(format, 2048, 2048, 1, false, false);
     benchLinear(format, 8192, 2048, 1, true, true);
@@ -345,7 +345,7 @@ int main(int argc, char **argv) {
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   if (argc < 2 || std::strcmp(argv[1], "steps") != 0)
     benchLinears();
-  for (const Format format : {Format::BF16, Format::Q8_0, Format::Q4_0}) {
+  for (const Format format : {Format::BF16, Format::Q8_0, Format::F8, Format::Q4_0}) {
     benchStep(llama1B, format, 1, 512);
     benchStep(llama8B, format, 1, 512);
   }
