@@ -77,7 +77,7 @@ llvm::Error makeProgram(llvm::ArrayRef<Format> formats, const ScratchFolder &fol
   return linkExecutable(objectFile, archives, program);
 }
 
-// Returns the profile's text.
+// Returns the text of a profile that can be read.
 llvm::Expected<std::string> measure(llvm::ArrayRef<Format> formats, int64_t threads, int64_t milliseconds) {
   llvm::Expected<ScratchFolder> folder = ScratchFolder::create();
   if (!folder)
@@ -97,10 +97,20 @@ llvm::Expected<std::string> measure(llvm::ArrayRef<Format> formats, int64_t thre
   auto text = llvm::MemoryBuffer::getFile(output);
   if (!text)
     return diagnose(output, "cannot read: {0}", text.getError().message());
+  if (auto profile = placement::readProfile("calibration", (*text)->getBuffer().str()); !profile.ok())
+    return diagnose("", "the calibration program printed no profile: {0}", profile.message());
   return (*text)->getBuffer().str();
 }
 
 } // namespace
+
+llvm::Expected<placement::Profile> measureThisMachine(llvm::ArrayRef<Format> formats) {
+  const CalibrateOptions usual;
+  llvm::Expected<std::string> text = measure(formats, usual.threads, usual.milliseconds);
+  if (!text)
+    return text.takeError();
+  return std::move(placement::readProfile("calibration", std::move(*text)).value());
+}
 
 llvm::Error calibrate(const CalibrateOptions &options) {
   // One of each kind of code; others are taken for the nearest in bits per weight.
@@ -108,8 +118,6 @@ llvm::Error calibrate(const CalibrateOptions &options) {
   llvm::Expected<std::string> text = measure(formats, options.threads, options.milliseconds);
   if (!text)
     return text.takeError();
-  if (auto profile = placement::readProfile("calibration", *text); !profile.ok())
-    return diagnose("", "the calibration program printed no profile: {0}", profile.message());
   if (options.output.empty() || options.output == "-") {
     llvm::outs() << *text;
     return llvm::Error::success();

@@ -2,12 +2,14 @@
 // mcc/Program.h has it, placed by runtime-lib/placement, and the devices written back to the launches.
 #include "compiler/Driver/PlaceLaunches.h"
 
+#include "compiler/Driver/CalibrateCommand.h"
 #include "compiler/Support/Error.h"
 #include "dialects/Exec/IR/ProgramTable.h"
 #include "runtime-lib/placement/Explain.h"
 #include "runtime-lib/placement/ProgramGraph.h"
 #include "runtime-lib/src/Files.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mcc {
@@ -67,6 +69,33 @@ llvm::Expected<placement::Profile> openProfile(const std::string &path) {
   return std::move(profile.value());
 }
 
+// Returns the formats of the program's weights, each once.
+std::vector<Format> formatsOf(exec::ProgramOp program) {
+  llvm::SetVector<uint8_t> formats;
+  for (exec::LaunchOp launch : program.getBody().getOps<exec::LaunchOp>())
+    if (launch.getFormat())
+      formats.insert(static_cast<uint8_t>(*parseFormat(*launch.getFormat())));
+  std::vector<Format> result;
+  for (uint8_t format : formats)
+    result.push_back(static_cast<Format>(format));
+  return result;
+}
+
+// Returns the profile to place by; none where a file of rules may do without.
+llvm::Expected<std::optional<placement::Profile>> profileFor(exec::ProgramOp program, const PlacementOptions &options) {
+  std::optional<placement::Profile> profile;
+  if (options.machine.empty() && options.how != "auto")
+    return profile;
+  llvm::Expected<placement::Profile> found =
+      options.machine.empty() ? measureThisMachine(formatsOf(program)) : openProfile(options.machine);
+  if (!found)
+    return found.takeError();
+  if (options.machine.empty())
+    llvm::errs() << "note: placed for this machine as measured now; a plan that comes out the same every time takes --machine FILE (mcc calibrate)\n";
+  profile = std::move(*found);
+  return profile;
+}
+
 PredictedCost predictedCost(const placement::Plan &plan, const placement::Profile &profile,
                             const PlacementOptions &options) {
   const placement::Fingerprint &machine = profile.machine;
@@ -82,13 +111,10 @@ llvm::Expected<PlacementResult> placeLaunches(exec::ProgramOp program, const Pla
   runtime::Result<std::vector<placement::Rule>> rules = placement::rulesOf(options.how);
   if (!rules.ok())
     return failureOf(rules.message(), what);
-  std::optional<placement::Profile> profile;
-  if (!options.machine.empty()) {
-    llvm::Expected<placement::Profile> read = openProfile(options.machine);
-    if (!read)
-      return read.takeError();
-    profile = std::move(*read);
-  }
+  llvm::Expected<std::optional<placement::Profile>> found = profileFor(program, options);
+  if (!found)
+    return found.takeError();
+  const std::optional<placement::Profile> &profile = *found;
   const placement::Workload workload{options.expectPrompt, options.expectNew, static_cast<int64_t>(program.getChunk())};
   ProgramArrays arrays(program);
   runtime::Result<placement::Placed> placed = placement::placeProgram(

@@ -14,7 +14,7 @@ namespace mcc {
 /// How to place (--placement and the options beside it).
 struct PlacementOptions {
   std::string how = "cpu";           ///< "cpu", "gpu", "auto", or a file of rules
-  std::string machine;               ///< a calibration's file; empty: none
+  std::string machine;               ///< a calibration's file; empty: none, "auto" measures this machine
   int64_t expectPrompt = 128;        ///< tokens of the prompt that the user is expected to give
   int64_t expectNew = 128;           ///< tokens that the model is expected to generate
   std::optional<uint64_t> gpuMemory; ///< most bytes of the GPU's memory

@@ -94,6 +94,12 @@ class Compiler(Placing):
         more = self.place("--placement", "auto", "--machine", machine(cpu=1.0, gpu=0.5), "--expect-prompt", "7", "--expect-new", "90")[2]["predicted"]
         self.assertGreater(more["totalNs"], predicted["totalNs"])
 
+    def test_auto_measures_this_machine(self):
+        done, plan, manifest = self.place("--placement", "auto")
+        self.assertRegex(done.err, "note: placed for this machine as measured now; .*--machine FILE")
+        self.assertTrue(plan)
+        self.assertEqual(manifest["predicted"]["machine"]["threads"] > 0, True, manifest)
+
     def test_rules(self):
         _, plan, _ = self.place("--placement", rules("# by hand\n*mlp* gpu\n* cpu\n"))
         self.assertEqual({device for op, device in plan if "mlp" not in op}, {"cpu"}, plan)
@@ -110,7 +116,7 @@ class Compiler(Placing):
     def test_diagnostics(self):
         def refused(*options):
             return run(MCC, KJV, "-o", scratch("no"), "--emit", "obj", *options)
-        self.diagnosed(refused("--placement", "auto"), "left to its cost", "--machine FILE")
+        self.diagnosed(refused("--placement", rules("*mlp* cpu\n")), "left to its cost", "--machine FILE")
         self.diagnosed(refused("--placement", "/no/such"), "/no/such", "'cpu', 'gpu', 'auto' or a file of rules")
         bad = rules("* cpu\n* moon\n")
         self.diagnosed(refused("--placement", bad), f"{bad}:2:3: error: ", "moon")
