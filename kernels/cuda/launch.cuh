@@ -7,21 +7,32 @@
 
 namespace mcc::cuda {
 
-/// Launches `kernel` so that it may start before its predecessor has ended. Returns the launch's error.
+/// Launches `kernel` in clusters of so many blocks (1: none) so that it may start before its predecessor has ended.
+/// Returns the launch's error.
 template <class... Parameters, class... Arguments>
-Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream,
-              Arguments... arguments) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+Status launchInClusters(unsigned clusterBlocks, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                        size_t sharedBytes, cudaStream_t stream, Arguments... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = clusterBlocks;
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = sharedBytes;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = clusterBlocks > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+/// The same without clusters.
+template <class... Parameters, class... Arguments>
+Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream,
+              Arguments... arguments) {
+  return launchInClusters(1, kernel, grid, block, sharedBytes, stream, arguments...);
 }
 
 /// Lets `kernel` take `bytes` of dynamic shared memory. Cheap enough to repeat at every launch.

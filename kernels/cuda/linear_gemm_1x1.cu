@@ -8,6 +8,6 @@ Status launchGemm1x1(const LinearLaunch &launch, const ActivationTiles &tiles, c
   return startGemm<1, 1>(launch, tiles, weights, stream);
 }
 
-const void *gemmKernel() { return reinterpret_cast<const void *>(linear_gemm_kernel<Tiling<16, 1, 1>>); }
+const void *gemmKernel() { return reinterpret_cast<const void *>(linear_gemm_kernel<Tiling<1, 16, 1, 1>>); }
 
 } // namespace mcc::cuda

@@ -17,8 +17,10 @@ namespace {
 constexpr int64_t kScratchBytes = int64_t{64} << 20;
 constexpr int kLeastPanels = 32, kUnpackThreads = 256;
 
-// One block a token of the tiles: normalised, split, zeros where there is no token or column.
-__global__ __launch_bounds__(kRowThreads) void activation_tiles_kernel(Norm norm, const float *x, ActivationTiles to,
+// One block a token of the tiles: normalised, split, zeros where there is no token or column. `kParts` is to.parts, so
+// that parts stay in registers and those that nobody asks for are not computed.
+template <int kParts>
+__global__ __launch_bounds__(kRowThreads, 4) void activation_tiles_kernel(Norm norm, const float *x, ActivationTiles to,
                                                                        int cols, int64_t xStride, int tokens) {
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
@@ -29,7 +31,8 @@ __global__ __launch_bounds__(kRowThreads) void activation_tiles_kernel(Norm norm
   const auto put = [&](int64_t column, float4 v) {
     const Parts parts[4] = {split(v.x), split(v.y), split(v.z), split(v.w)};
     const int inRow = static_cast<int>(column % kGemmCols), piece = inRow / 8 ^ inTile % 8;
-    for (int part = 0; part < to.parts; ++part) {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
       const int64_t tile = (part * static_cast<int64_t>(to.tokenTiles) + tokenTile) * to.colTiles + column / kGemmCols;
       *reinterpret_cast<ushort4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8 + inRow % 8) = {
           parts[0].part[part], parts[1].part[part], parts[2].part[part], parts[3].part[part]};
@@ -43,6 +46,7 @@ __global__ __launch_bounds__(kRowThreads) void activation_tiles_kernel(Norm norm
 }
 
 // The same without a norm: a thread takes 8 columns of a token. Grid: (blocks of eights, tokens of the tiles).
+template <int kParts>
 __global__ __launch_bounds__(kUnpackThreads) void plain_tiles_kernel(const float *x, ActivationTiles to, int cols,
                                                                      int64_t xStride, int tokens) {
   if (threadIdx.x == 0)
@@ -59,21 +63,21 @@ __global__ __launch_bounds__(kUnpackThreads) void plain_tiles_kernel(const float
   }
   const float values[8] = {quads[0].x, quads[0].y, quads[0].z, quads[0].w,
                            quads[1].x, quads[1].y, quads[1].z, quads[1].w};
-  uint16_t bits[3][8];
+  uint16_t bits[kParts][8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const Parts parts = split(values[i]);
-    bits[0][i] = parts.part[0], bits[1][i] = parts.part[1], bits[2][i] = parts.part[2];
+#pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      bits[part][i] = parts.part[part];
   }
   const int piece = column % kGemmCols / 8 ^ inTile % 8;
 #pragma unroll
-  for (int part = 0; part < 3; ++part)
-    if (part < to.parts) {
-      const int64_t tile =
-          (part * static_cast<int64_t>(to.tokenTiles) + token / kGemmTokens) * to.colTiles + column / kGemmCols;
-      *reinterpret_cast<uint4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8) =
-          eightOf(bits[part]);
-    }
+  for (int part = 0; part < kParts; ++part) {
+    const int64_t tile =
+        (part * static_cast<int64_t>(to.tokenTiles) + token / kGemmTokens) * to.colTiles + column / kGemmCols;
+    *reinterpret_cast<uint4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8) = eightOf(bits[part]);
+  }
 }
 
 // Panels of a format to panels of bf16. Grid: (blocks of half columns, panels).
@@ -103,15 +107,22 @@ __global__ __launch_bounds__(kUnpackThreads) void unpack_panels_kernel(const uin
           eightOf(values[part]);
 }
 
+template <int kParts>
 Status launchActivations(const LinearLaunch &launch, const ActivationTiles &tiles, cudaStream_t stream) {
   const unsigned tokens = static_cast<unsigned>(tiles.tokenTiles * kGemmTokens);
   if (launch.norm.kind < 0 && tokens <= 65535)
     return mcc::cuda::launch(
-        plain_tiles_kernel,
+        plain_tiles_kernel<kParts>,
         dim3(static_cast<unsigned>(divideUp(int64_t{tiles.colTiles} * kGemmCols / 8, kUnpackThreads)), tokens),
         dim3(kUnpackThreads), 0, stream, launch.x, tiles, launch.cols, launch.xStride, launch.tokens);
-  return mcc::cuda::launch(activation_tiles_kernel, dim3(tokens), dim3(kRowThreads), 0, stream, launch.norm, launch.x,
-                           tiles, launch.cols, launch.xStride, launch.tokens);
+  return mcc::cuda::launch(activation_tiles_kernel<kParts>, dim3(tokens), dim3(kRowThreads), 0, stream, launch.norm,
+                           launch.x, tiles, launch.cols, launch.xStride, launch.tokens);
+}
+
+Status launchActivations(const LinearLaunch &launch, const ActivationTiles &tiles, cudaStream_t stream) {
+  return tiles.parts == 1   ? launchActivations<1>(launch, tiles, stream)
+         : tiles.parts == 2 ? launchActivations<2>(launch, tiles, stream)
+                            : launchActivations<3>(launch, tiles, stream);
 }
 
 Status launchUnpack(Format format, const LinearLaunch &launch, uint8_t *to, int64_t toBytes, int parts,

@@ -15,7 +15,13 @@ constexpr uint32_t kRowBarrier = 1;
 
 /// x / (1 + e^-slope). Additions that a compiler could fuse with what is before them are spelled out: a value must not
 /// depend on the kernel that computes it.
-__device__ __forceinline__ float logistic_gate(float x, float slope) { return x / __fadd_rn(1.0f, expf(-slope)); }
+/// `approximate`: to 2^-20 of the value, in a few instructions.
+template <bool approximate = false>
+__device__ __forceinline__ float logistic_gate(float x, float slope) {
+  if constexpr (approximate)
+    return __fdividef(x, __fadd_rn(1.0f, __expf(-slope)));
+  return x / __fadd_rn(1.0f, expf(-slope));
+}
 
 /// ln(1 + e^x).
 __device__ __forceinline__ float softplus(float x) { return __fadd_rn(fmaxf(x, 0.0f), log1pf(expf(-fabsf(x)))); }
@@ -30,22 +36,23 @@ __device__ __forceinline__ float xielu(float x, const float *parameters) {
 }
 
 /// Applies `activation`, which takes no weights.
+template <bool approximate = false>
 __device__ __forceinline__ float activate(float x, int64_t activation) {
   switch (static_cast<Activation>(activation)) {
   case Activation::Silu:
-    return logistic_gate(x, x);
+    return logistic_gate<approximate>(x, x);
   case Activation::GeluErf:
     return 0.5f * x * __fadd_rn(1.0f, erff(x * 0.70710678f));
   case Activation::GeluTanh: // 1 + tanh u = 2 / (1 + e^-2u)
-    return logistic_gate(x, 1.5957691216f * fmaf(0.044715f * (x * x), x, x));
+    return logistic_gate<approximate>(x, 1.5957691216f * fmaf(0.044715f * (x * x), x, x));
   case Activation::GeluQuick:
-    return logistic_gate(x, 1.702f * x);
+    return logistic_gate<approximate>(x, 1.702f * x);
   case Activation::Relu:
     return x < 0.0f ? 0.0f : x;
   case Activation::Relu2:
     return x < 0.0f ? 0.0f : x * x;
   case Activation::Sigmoid:
-    return logistic_gate(1.0f, x);
+    return logistic_gate<approximate>(1.0f, x);
   case Activation::None:
   case Activation::Xielu:
     break;

@@ -1,4 +1,5 @@
-// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products.
+// Wrappers of the PTX instructions that exist on sm_90a alone: warpgroup matrix products; and of clusters, which only
+// such kernels use.
 //
 // Code that calls them is compiled under MCC_SM90A and picked at run time (launch_sm90.cuh).
 #pragma once
@@ -124,6 +125,42 @@ __device__ __forceinline__ void wgmma(float (&sums)[count], const uint32_t (&lef
 #undef MCC_SUMS128
 #undef MCC_WGMMA_SHARED
 #undef MCC_WGMMA_REGISTERS
+
+/// This block's place in its cluster.
+__device__ __forceinline__ uint32_t cluster_ctarank() {
+  uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// The address that `shared` has in the block of that rank of the cluster.
+__device__ __forceinline__ uint32_t mapa(uint32_t shared, uint32_t rank) {
+  uint32_t address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
+  return address;
+}
+
+/// Waits for all threads of the cluster.
+__device__ __forceinline__ void barrier_cluster() {
+  asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/// Arrives at a barrier of any block of the cluster (an address of mapa). Orders the thread's reads by matrix products,
+/// which it has waited for, before the arrival, and nothing else: with .release.cluster the compiler puts a fence of the
+/// whole device before it, near a microsecond each time.
+__device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/// As cp_async_bulk, to the same address in every block of the cluster that `blocks` has a bit for; each one's barrier
+/// counts.
+__device__ __forceinline__ void cp_async_bulk_multicast(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier,
+                                                        uint16_t blocks) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
+               "[%3], %4;" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
+               : "memory");
+}
 
 /// Makes the thread's ordinary writes to shared memory visible to matrix products and bulk copies.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

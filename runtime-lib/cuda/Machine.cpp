@@ -58,6 +58,8 @@ Status Machine::takeMemory(const GpuInfo &info) {
                    layout.arenaBytes + workspace.linear + workspace.attention + workspace.partials + inputBytes, info.freeBytes};
   if (request.beforeTaking)
     request.beforeTaking(info.name, memory);
+  if (request.mostMemory && memory.total() > *request.mostMemory)
+    return Failure{"the plan takes " + std::to_string(memory.total()) + " bytes of GPU memory; --gpu-memory permits " + std::to_string(*request.mostMemory)};
   const auto take = [](DeviceMemory &block, uint64_t bytes) -> Status {
     Result<DeviceMemory> taken = DeviceMemory::create(bytes);
     if (!taken.ok())
@@ -140,13 +142,15 @@ Status Machine::startLaunches(const Segment &segment, int64_t tokens) {
   const LaunchContext context = contextOf(tokens);
   for (uint32_t index : segment.launches) {
     const MccLaunch &launch = model.program->launches[index];
+    if (request.times)
+      RETURN_IF_FAILED(clock.mark(stream.get(), index));
     cudaError_t error = injectedFault("kernel");
     if (error == cudaSuccess)
       error = static_cast<cudaError_t>(start(launch, pointersOf(launch).data(), context));
     if (error != cudaSuccess)
       return Failure{std::string(launch.name) + " (kernel " + kernels()[launch.kernel].name + "): " + statusOf("launch", error).message()};
   }
-  return {};
+  return request.times ? clock.mark(stream.get(), LaunchClock::noLaunch) : Status();
 }
 
 Status Machine::capture(size_t segment, int64_t tokens, cudaGraphExec_t &graph) {
@@ -162,7 +166,7 @@ Status Machine::capture(size_t segment, int64_t tokens, cudaGraphExec_t &graph) 
 }
 
 Status Machine::runOnGpu(size_t segment, int64_t tokens) {
-  if (tokens > mostGraphTokens)
+  if (tokens > mostGraphTokens || request.times)
     return startLaunches(segments[segment], tokens);
   const auto key = std::pair(segment, tokens);
   auto found = graphs.find(key);
@@ -213,6 +217,10 @@ Status Machine::runSegments(std::span<const int32_t> tokens, int64_t position, i
     request.host->runLaunches(segments[i].launches, tokens, position, length);
   }
   issued = last + 1;
+  if (request.times) {
+    RETURN_IF_FAILED(stream.wait());
+    RETURN_IF_FAILED(clock.collect(*request.times, count));
+  }
   if (argmaxOnGpu)
     return waitForToken(last);
   std::memcpy(&chosen, request.host->arenaMemory().data() + model.tokenOffset, sizeof chosen);
@@ -262,7 +270,8 @@ Status Machine::loseContextIfAsked() {
 
 Status Machine::step(std::span<const int32_t> tokens, int64_t position, int64_t length, int64_t ahead) {
   RETURN_IF_FAILED(loseContextIfAsked());
-  if (allOnGpu() && tokens.size() == 1)
+  // Steps that are measured do not run ahead: their launches are waited for.
+  if (allOnGpu() && tokens.size() == 1 && !request.times)
     return runAhead(tokens[0], position, length, ahead);
   RETURN_IF_FAILED(setInputs(tokens, position, length));
   return runSegments(tokens, position, length);

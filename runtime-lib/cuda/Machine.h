@@ -3,6 +3,7 @@
 
 #include "runtime-lib/cuda/DeviceLayout.h"
 #include "runtime-lib/cuda/Devices.h"
+#include "runtime-lib/cuda/LaunchClock.h"
 #include "runtime-lib/src/Schedule.h"
 #include "runtime-lib/src/Gpu.h"
 
@@ -56,6 +57,7 @@ private:
   double secondsOfUpload = 0;
 
   Stream stream;
+  LaunchClock clock; ///< in use where request.times is set
   DeviceMemory weights, cache, arena, linearWorkspace, attentionWorkspace, partials, inputs;
   PinnedMemory shared; ///< the ring, then inputs on their way
   int32_t *ring = nullptr, *staged = nullptr;

@@ -204,13 +204,17 @@ uint64_t gpuActivationBytes(const MccProgram &program, int64_t chunk) {
     const KernelInfo &kernel = kernels()[launch.kernel];
     const auto number = [&](const char *name) { return static_cast<uint64_t>(launch.ints[kernel.intIndex(name)]); };
     // Of each input element three bf16 parts, padded: of 16 tokens in the layout of the tensor cores, of a chunk in
-    // rows.
-    if (kernel.name == "linear" || kernel.name == "logits")
-      linear = std::max(linear, (number("cols") + 63) / 64 * 64 * 6 * std::max<uint64_t>(16, chunk));
-    // Of each head of 16 tokens up to 64 running sums, the heads of a kv head padded to eights.
-    if (kernel.name == "attention")
-      attention =
-          std::max(attention, 16 * 64 * 4 * (number("heads") + 8 * number("kv_heads")) * (number("head_dim") + 32));
+    // tiles of 128 tokens; and weights unpacked to two parts, 64 MiB or 32 panels.
+    if (kernel.name == "linear" || kernel.name == "logits") {
+      const uint64_t cols = (number("cols") + 63) / 64 * 64, tokens = chunk <= 16 ? 16 : (static_cast<uint64_t>(chunk) + 127) / 128 * 128;
+      linear = std::max(linear, cols * 6 * tokens + (chunk <= 16 ? 0 : std::max(uint64_t(64) << 20, cols * 64 * 32)));
+    }
+    // Of each head of 16 tokens up to 64 running sums, the heads of a kv head padded to eights; of a chunk the keys and
+    // values of the context in two bf16 parts.
+    if (kernel.name == "attention") {
+      const uint64_t tiles = chunk <= 16 ? 0 : number("kv_heads") * ((number("context") + 127) / 128 * 128) * std::max<uint64_t>(64, number("head_dim") * 2) * 8;
+      attention = std::max(attention, 16 * 64 * 4 * (number("heads") + 8 * number("kv_heads")) * (number("head_dim") + 32) + tiles);
+    }
   }
   return arena + linear + attention;
 }

@@ -4,10 +4,12 @@
 
 #include "mcc/Model.h"
 #include "runtime-lib/src/HostMachine.h"
+#include "runtime-lib/src/LaunchTimes.h"
 #include "runtime-lib/src/Result.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +40,8 @@ struct GpuRequest {
   HostMachine *host = nullptr;     ///< runs what is not on the GPU; outlives the machine
   std::vector<bool> onGpu;         ///< by launch
   Numerics numerics = Numerics::Accurate;
+  std::optional<uint64_t> mostMemory; ///< bytes that may be taken of the device's memory
+  LaunchTimes *times = nullptr;       ///< where set, every launch is waited for and adds its time; outlives the machine
   /// Told, once, what is about to be taken. May be empty.
   std::function<void(const std::string &device, const GpuMemory &)> beforeTaking;
   /// Told of bytes uploaded, of all; from any thread, one at a time. May be empty.

@@ -1,9 +1,7 @@
 // The executable's choice of devices. The plan it was compiled with is the default: another one adds in another order.
 #include "runtime-lib/src/GpuSetup.h"
 
-#include "runtime-lib/calibrate/CalibrateMachine.h"
 #include "runtime-lib/placement/Resolve.h"
-#include "runtime-lib/src/Files.h"
 #include "runtime-lib/src/Output.h"
 #include "runtime-lib/src/Schedule.h"
 #include "runtime-lib/src/Text.h"
@@ -26,47 +24,20 @@ static std::vector<bool> randomPlan(const MccProgram &program, const std::string
   return plan;
 }
 
-/// Reads a calibration's file.
-static Result<placement::Profile> readMachine(const std::string &path) {
-  constexpr size_t most = size_t(64) << 20;
-  Result<std::string> text = readFile(path, most);
-  if (!text.ok())
-    return text.failure();
-  return placement::readProfile(path, std::move(text.value()));
-}
-
-/// Measures this machine for a moment.
-static Result<placement::Profile> measureMachine(const MccCalibration &kernels, const Options &options) {
-  placement::MachineCalibration request;
-  request.threads = options.threads;
-  request.budgetNs = 30e6;
-  request.prefillParts = prefillPartsOf(options.numerics);
-  Result<placement::CalibratedMachine> machine = kernels.machine->run(kernels, request);
-  if (!machine.ok())
-    return machine.failure();
-  const std::string &problem = machine.value().gpuProblem;
-  if (!problem.empty() && options.onGpuMissing == GpuMissing::Fail)
-    return Failure{concat("error: the GPU cannot be used: ", problem, "; --on-gpu-missing=warn goes on with the CPU")};
-  if (!problem.empty() && options.onGpuMissing == GpuMissing::Warn)
-    printError(concat("note: the CPU runs everything: ", problem));
-  return std::move(machine.value().profile);
-}
-
-/// Places by cost or by a file of rules, with notes on standard error.
-static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options &options) {
+/// Places by cost or by a file of rules, as `placement` says, with notes on standard error.
+static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options &options, const std::string &placement, MachineCosts &costs) {
   placement::ResolveOptions how;
-  how.how = options.placement;
+  how.how = placement;
   how.workload.chunk = static_cast<int64_t>(model.chunk);
-  if (!options.machine.empty())
-    how.calibration = [&] { return readMachine(options.machine); };
-  else if (const MccCalibration *kernels = model.program->calibration)
-    how.calibration = [&, kernels] { return measureMachine(*kernels, options); };
+  how.gpuMemory = options.gpuMemory;
+  if (costs.available())
+    how.calibration = [&] { return costs.get(); };
   Result<placement::Resolved> resolved = placement::resolve(*model.program, how);
   if (!resolved.ok()) {
     const std::string &message = resolved.message();
     if (message.starts_with("error: ") || message.find(": error: ") != std::string::npos)
       return resolved.failure();
-    return Failure{concat("error: --placement ", options.placement, ": ", message, options.machine.empty() ? "; give one with --machine FILE" : "")};
+    return Failure{concat("error: --placement ", placement, ": ", message, options.machine.empty() ? "; give one with --machine FILE" : "")};
   }
   for (const std::string &note : resolved.value().notes)
     printError(concat("note: ", note));
@@ -76,16 +47,34 @@ static Result<std::vector<bool>> solvedPlan(const MccModel &model, const Options
   return plan;
 }
 
+/// Returns the bytes of GPU memory that a plan takes at most.
+static uint64_t memoryOf(const MccModel &model, const std::vector<bool> &plan) {
+  Result<placement::Problem> problem = placement::problemOf(*model.program, nullptr, {});
+  if (!problem.ok() || std::find(plan.begin(), plan.end(), true) == plan.end())
+    return 0;
+  std::vector<placement::Device> devices;
+  for (const bool there : plan)
+    devices.push_back(there ? placement::Device::Gpu : placement::Device::Cpu);
+  return placement::evaluate(problem.value(), devices).gpuBytes + placement::gpuActivationBytes(*model.program, static_cast<int64_t>(model.chunk));
+}
+
 /// Returns which launches the user wants on the GPU.
-static Result<std::vector<bool>> planOf(const MccModel &model, const Options &options) {
+static Result<std::vector<bool>> planOf(const MccModel &model, const Options &options, MachineCosts &costs) {
   const MccProgram &program = *model.program;
   const std::string &placement = options.placement;
-  if (placement != "built" && placement != "cpu" && placement != "gpu" && !placement.starts_with("random:"))
-    return solvedPlan(model, options);
+  const bool byRules = placement != "built" && placement != "cpu" && placement != "gpu" && !placement.starts_with("random:");
+  if (byRules || (placement == "gpu" && options.gpuMemory))
+    return solvedPlan(model, options, placement, costs);
   std::vector<bool> plan(program.launchCount, placement == "gpu");
-  if (placement == "built")
+  if (placement == "built") {
     for (uint32_t i = 0; i < program.launchCount; ++i)
       plan[i] = program.launches[i].device == 1;
+    const uint64_t bytes = options.gpuMemory ? memoryOf(model, plan) : 0;
+    if (options.gpuMemory && bytes > *options.gpuMemory) {
+      printError(concat("note: the built plan takes up to ", bytes, " bytes of GPU memory, --gpu-memory permits ", *options.gpuMemory, ": placing by cost"));
+      return solvedPlan(model, options, "auto", costs);
+    }
+  }
   if (placement.starts_with("random:"))
     return randomPlan(program, placement.substr(7));
   return plan;
@@ -111,34 +100,38 @@ static void showProgress(uint64_t done, uint64_t all) {
   std::fprintf(stderr, percent == 100 ? "\r\033[K" : "\ruploading weights to the GPU: %d%%", percent);
 }
 
-Status setUpGpu(Session &session, const Options &options) {
+Result<std::vector<bool>> setUpGpu(Session &session, const Options &options, MachineCosts &costs) {
   const MccModel &model = session.model();
   if (model.program == nullptr) {
     if (options.placement == "built" || options.placement == "cpu")
-      return {};
+      return std::vector<bool>();
     return Failure{concat("error: '--placement ", options.placement, "': this model was compiled for the CPU alone; compile it with --placement gpu or auto")};
   }
-  Result<std::vector<bool>> chosen = planOf(model, options);
+  Result<std::vector<bool>> chosen = planOf(model, options, costs);
   if (!chosen.ok())
     return chosen.failure();
   std::vector<bool> plan = std::move(chosen.value());
   if (std::find(plan.begin(), plan.end(), true) == plan.end())
-    return {};
+    return plan;
   GpuRequest request;
-  request.onGpu = std::move(plan);
+  request.onGpu = plan;
   request.numerics = options.numerics;
+  request.mostMemory = options.gpuMemory;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal || options.stats)
     request.beforeTaking = [](const std::string &device, const GpuMemory &memory) { printError(memoryLine(device, memory)); };
   if (terminal)
     request.progress = showProgress;
   Status status = session.useGpu(std::move(request));
-  if (status.ok() || options.onGpuMissing == GpuMissing::Cpu)
-    return {};
+  if (status.ok())
+    return plan;
+  plan.assign(plan.size(), false);
+  if (options.onGpuMissing == GpuMissing::Cpu)
+    return plan;
   if (options.onGpuMissing == GpuMissing::Fail)
     return Failure{concat("error: the GPU cannot be used: ", status.message(), "; --on-gpu-missing=warn goes on with the CPU")};
   printError(concat("note: the CPU runs everything: ", status.message()));
-  return {};
+  return plan;
 }
 
 } // namespace mcc::runtime

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <numeric>
 #include <sys/mman.h>
+#include <vector>
 
 namespace mcc::runtime {
 
@@ -86,6 +89,11 @@ MccStep HostMachine::stepOf(std::span<const int32_t> tokens, int64_t position, i
 }
 
 void HostMachine::run(std::span<const int32_t> tokens, int64_t position, int64_t length) {
+  if (measured) {
+    std::vector<uint32_t> all(model.program->launchCount);
+    std::iota(all.begin(), all.end(), 0u);
+    return runLaunches(all, tokens, position, length);
+  }
   pool->run(stepOf(tokens, position, length), scratchStride(model));
 }
 
@@ -117,7 +125,7 @@ static void runOne(const MccStep *step, const MccProgram &program, const MccLaun
 }
 
 /// What every worker runs for runLaunches.
-static void runList(const MccStep *step) {
+static void runEach(const MccStep *step) {
   const LaunchList &list = *static_cast<const LaunchList *>(step->context);
   for (size_t i = 0; i < list.launches.size(); ++i) {
     const MccLaunch &launch = list.program->launches[list.launches[i]];
@@ -127,11 +135,21 @@ static void runList(const MccStep *step) {
   }
 }
 
-void HostMachine::runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position, int64_t length) {
+void HostMachine::runList(std::span<const uint32_t> launches, MccStep step) {
   const LaunchList list{model.program, launches};
-  MccStep step = stepOf(tokens, position, length);
   step.context = &list;
-  pool->run(step, scratchStride(model), runList);
+  pool->run(step, scratchStride(model), runEach);
+}
+
+void HostMachine::runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position, int64_t length) {
+  const MccStep step = stepOf(tokens, position, length);
+  if (!measured)
+    return runList(launches, step);
+  for (const uint32_t &launch : launches) {
+    const auto start = std::chrono::steady_clock::now();
+    runList(std::span(&launch, 1), step);
+    measured->add(launch, step.count, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+  }
 }
 
 } // namespace mcc::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mcc/Model.h"
+#include "runtime-lib/src/LaunchTimes.h"
 #include "runtime-lib/src/Processors.h"
 #include "runtime-lib/src/Result.h"
 #include "runtime-lib/src/ThreadPool.h"
@@ -40,6 +41,9 @@ public:
   void run(std::span<const int32_t> tokens, int64_t position, int64_t length);
   /// Runs some launches of model.program, which must be there, by their numbers in ascending order.
   void runLaunches(std::span<const uint32_t> launches, std::span<const int32_t> tokens, int64_t position, int64_t length);
+  /// From now on launches run one by one and add their times to `times`, which outlives the machine. Asks for
+  /// model.program.
+  void measure(LaunchTimes *times) { measured = times; }
   /// Zeroes the cache.
   void clear() { cache.zero(); }
 
@@ -52,11 +56,13 @@ private:
   HostMachine(const MccModel &model, const uint8_t *weights, Memory arena, Memory cache, Memory scratch,
               std::unique_ptr<ThreadPool> pool);
   MccStep stepOf(std::span<const int32_t> tokens, int64_t position, int64_t length) const;
+  void runList(std::span<const uint32_t> launches, MccStep step);
 
   const MccModel &model;
   const uint8_t *packed;
   Memory arena, cache, scratch;
   std::unique_ptr<ThreadPool> pool;
+  LaunchTimes *measured = nullptr;
 };
 
 } // namespace mcc::runtime

@@ -33,6 +33,23 @@ static Status readTolerance(View text, double &value) {
   return {};
 }
 
+/// Reads a number of bytes: 1000000, 512M, 8G, 1.5GiB; letters stand for powers of 1024.
+static Status readSize(View text, std::optional<uint64_t> &bytes) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  for (char &letter : unit)
+    letter = static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter + 32 : letter);
+  const size_t power = unit.empty() ? 0 : View("kmgt").find(unit[0]) + 1; // npos becomes 0
+  const View rest = View(unit).substr(power > 0);
+  const bool known = rest.empty() || rest == "b" || (power > 0 && rest == "ib");
+  number = std::ldexp(number, static_cast<int>(10 * power));
+  if (error != std::errc() || !known || !(number >= 0) || number >= 0x1p63)
+    return Failure{concat("takes a size, 8G or the like, not '", text, "'")};
+  bytes = static_cast<uint64_t>(number);
+  return {};
+}
+
 static Status readIds(View text, std::optional<std::vector<int64_t>> &ids) {
   ids.emplace();
   if (text.empty())
@@ -118,6 +135,9 @@ static const Row rows[] = {
     {"--machine", "FILE", "a machine's calibration (mcc calibrate), for placement by cost\n"
      "(default: this one, measured for a moment)",
      [](Options &o, View v) { return o.machine = v, Status(); }},
+    {"--gpu-memory", "SIZE", "most of the GPU's memory to take, 8G or the like; a built plan that takes\n"
+     "more gives way to the best that fits (default: what is free)",
+     [](Options &o, View v) { return readSize(v, o.gpuMemory); }},
     {"--on-gpu-missing", "WHAT", "without a usable GPU: fail, warn (the default: use the CPU, say so)\nor cpu (say nothing)",
      [](Options &o, View v) { return readGpuMissing(v, o.onGpuMissing); }},
     {"--numerics", "HOW", "prompts on the GPU: accurate (the default), invariant (bit for bit as\n"
@@ -138,6 +158,9 @@ static const Row rows[] = {
      "a different token is a tie where the recorded margin is\n"
      "below X (default 0.001)",
      [](Options &o, View v) { return readTolerance(v, o.marginTolerance); }},
+    {"--profile", "", "predicted and measured times of every op, on standard error; each is\n"
+     "waited for, so that the whole is slower than without",
+     [](Options &o, View) { return o.profile = true, Status(); }},
     {"--stats", "", "speed on standard error, also when that is no terminal",
      [](Options &o, View) { return o.stats = true, Status(); }},
     {"--version", "", "print versions", [](Options &o, View) { return o.version = true, Status(); }},
@@ -222,6 +245,8 @@ static Status checkCombination(const Options &o) {
     return Failure{"more than one of a text, --tokens, --prompts, --check, --bench, --info, --verify and --version"};
   if (o.logits && !o.text && !o.tokens)
     return Failure{"'--logits' goes with a text or --tokens"};
+  if (o.profile && !o.text && !o.tokens && !o.bench)
+    return Failure{"'--profile' goes with a text, --tokens or --bench"};
   return {};
 }
 

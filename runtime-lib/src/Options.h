@@ -33,9 +33,11 @@ struct Options {
   int64_t promptTokens = 512; ///< of --bench
   std::string placement = "built"; ///< or cpu, gpu, auto, random:SEED, a file of rules
   std::string machine;             ///< a calibration for placement by cost; empty: none
+  std::optional<uint64_t> gpuMemory; ///< most bytes to take of the GPU's memory
   GpuMissing onGpuMissing = GpuMissing::Warn;
   Numerics numerics = Numerics::Accurate;
   bool json = false, ignoreEos = false, noSpecial = false, stats = false;
+  bool profile = false; ///< print predicted and measured times of every launch
 };
 
 /// Parses the arguments after the program's name. The message is one line without "error:".

@@ -50,9 +50,19 @@ Result<std::unique_ptr<Runner>> Runner::create(const MccModel &model, const Opti
   Result<std::unique_ptr<Session>> session = Session::create(model, packed->data(), options.threads);
   if (!session.ok())
     return session.failure();
-  if (Status status = setUpGpu(*session.value(), options); !status.ok())
-    return Failure{status.message()};
   std::unique_ptr<Runner> runner(new Runner(options, std::move(weights.value())));
+  MachineCosts costs(model, options);
+  if (options.profile) {
+    Result<std::unique_ptr<LaunchProfile>> profile = LaunchProfile::start(*session.value(), costs);
+    if (!profile.ok())
+      return profile.failure();
+    runner->profile = std::move(profile.value());
+  }
+  Result<std::vector<bool>> plan = setUpGpu(*session.value(), options, costs);
+  if (!plan.ok())
+    return plan.failure();
+  if (runner->profile)
+    runner->profile->setPlan(std::move(plan.value()));
   if (Status status = runner->loadTokenizer(); !status.ok())
     return Failure{status.message()};
   runner->session = std::move(session.value());
@@ -121,6 +131,14 @@ void Runner::printDevices() const {
   printError(line);
 }
 
+void Runner::printProfile(int64_t prompt, int64_t newTokens) const {
+  if (profile == nullptr)
+    return;
+  const int64_t most = static_cast<int64_t>(session->model().chunk), chunk = options.chunk > 0 ? std::min(options.chunk, most) : most;
+  Result<std::string> table = profile->table(*session, prompt, newTokens, chunk);
+  printError(table.ok() ? table.value() : concat("note: ", table.message()));
+}
+
 void Runner::printNotes(const Generation &result, std::span<const int32_t> prompt) const {
   if (result.stop == Stop::Context)
     printError(concat("note: stopped at the context of ", session->model().context, " tokens (", prompt.size(),
@@ -177,6 +195,7 @@ int Runner::generateOne() {
   if (!generated.ok())
     return reportError(generated.message());
   printNotes(generated.value(), prompt.value());
+  printProfile(static_cast<int64_t>(prompt.value().size()), generated.value().decodeSteps);
   if (logits)
     if (Status status = logits->finish(generated.value().tokens, prompt.value()); !status.ok())
       return reportError(status.message());
@@ -240,6 +259,7 @@ int Runner::bench() {
   if (!measured.ok())
     return reportError(measured.message());
   printDevices();
+  printProfile(options.promptTokens, options.newTokens);
   Output out(STDOUT_FILENO);
   out.write(options.json ? dumpJson(benchToJson(measured.value())) + "\n" : describeBench(measured.value()));
   return finishOutput(out);

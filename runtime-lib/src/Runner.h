@@ -5,6 +5,7 @@
 #include "runtime-lib/src/Files.h"
 #include "runtime-lib/src/Generate.h"
 #include "runtime-lib/src/Json.h"
+#include "runtime-lib/src/LaunchProfile.h"
 #include "runtime-lib/src/LogitsFile.h"
 #include "runtime-lib/src/Options.h"
 #include "runtime-lib/src/Output.h"
@@ -47,11 +48,13 @@ private:
   Result<nlohmann::ordered_json> generateLine(const LineReader &reader, const std::string &line);
   nlohmann::ordered_json describe(const Generation &result, std::span<const int32_t> prompt) const;
   void printDevices() const;
+  void printProfile(int64_t prompt, int64_t newTokens) const;
   void printNotes(const Generation &result, std::span<const int32_t> prompt) const;
 
   const Options &options;
   WeightsFile weights;
   std::unique_ptr<Tokenizer> tokenizer; ///< null: a model compiled without one takes and gives ids only
+  std::unique_ptr<LaunchProfile> profile; ///< null: not asked for
   std::unique_ptr<Session> session;
 };
 

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Session>> Session::create(const MccModel &model, const ui
 Status Session::useGpu(GpuRequest request) {
   request.model = &description;
   request.host = host.get();
+  request.times = measured;
   Result<std::unique_ptr<GpuMachine>> machine = description.gpu->create(std::move(request));
   if (!machine.ok()) {
     devices.lastError = machine.message();
@@ -77,6 +78,8 @@ Status Session::prefill(std::span<const int32_t> tokens, int64_t ahead) {
 }
 
 void Session::runStep(std::span<const int32_t> tokens, int64_t length, int64_t ahead) {
+  if (measured)
+    measured->begin(static_cast<int64_t>(tokens.size()), position());
   if (gpu) {
     const Status status = gpu->step(tokens, position(), length, std::min(ahead, description.context - position() - 1));
     if (status.ok()) {

@@ -33,6 +33,13 @@ public:
   /// session stays on the CPU, and the report has the error.
   Status useGpu(GpuRequest request);
 
+  /// From now on launches run one by one and add their times to `times`, which outlives the session; also on a GPU that
+  /// useGpu() takes later. Asks for model().program.
+  void measure(LaunchTimes *times) {
+    measured = times;
+    host->measure(times);
+  }
+
   /// Forgets the sequence: position 0, zeroed cache.
   void reset();
 
@@ -73,6 +80,7 @@ private:
   std::unique_ptr<HostMachine> host;
   std::unique_ptr<GpuMachine> gpu;
   DeviceReport devices;
+  LaunchTimes *measured = nullptr;
   int64_t chunk;
   std::vector<int32_t> history; ///< every token of the sequence that a step was run for
   std::vector<int64_t> lengths; ///< by token, the length that its step was told

@@ -49,7 +49,22 @@ class Bundle(TestCase):
         self.assertEqual({(member.uid, member.gid) for member in self.members}, {(0, 0)})
 
     def test_needs_glibc_only(self):
-        self.assertLessEqual(needed(self.mcc), GLIBC)
+        """Also the programs for a machine with a GPU: they open the driver's library by themselves."""
+        check = os.path.join(self.top, "check")
+        names = sorted(os.listdir(check)) if os.path.isdir(check) else []
+        for path in (self.mcc, *(os.path.join(check, name) for name in names)):
+            with self.subTest(path=path):
+                self.assertLessEqual(needed(path), GLIBC)
+
+    def test_checks(self):
+        """A bundle with CUDA has what scripts/gpu-check runs; without a GPU each says so, and none crashes."""
+        if not os.path.isfile(os.path.join(self.top, "lib", "mcc", "libmccrt-cuda.a")):
+            self.skipTest("this bundle is made without CUDA")
+        hidden = {"CUDA_VISIBLE_DEVICES": ""}
+        for name, code in (("kernels-cuda-test", support.SKIPPED), ("calibrate-gpu-test", support.SKIPPED), ("cuda-bench", support.SKIPPED), ("cuda-prefill-bench", 1)):
+            with self.subTest(name=name):
+                done = support.run(os.path.join(self.top, "check", name), env=hidden)
+                self.assertEqual(done.code, code, done)
 
     def test_names_no_path_of_the_build(self):
         self.assertNotIn(ROOT.encode(), support.read_bytes(self.mcc))

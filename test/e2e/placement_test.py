@@ -4,6 +4,7 @@ Machines are made up, so that the plan is known; what was compiled runs with the
 the golden tokens only where every value is copied to where the plan needs it.
 """
 import os
+import re
 import subprocess
 import unittest
 
@@ -151,6 +152,59 @@ class Executable(Placing):
         bad = rules("* moon\n")
         self.diagnosed(self.start("--placement", bad), f"{bad}:1:3: error: ")
 
+    def test_memory_cap(self):
+        """A built plan that takes more than is permitted gives way to the best that fits; one that was asked for is refused."""
+        self.place("--placement", "gpu")
+        self.check_twin()
+        fast = ("--machine", machine(cpu=1000.0, gpu=0.0001, copy=0.01), "--stats")
+        small = self.start("--gpu-memory", "1K", *fast)
+        self.assertEqual(small.code, 0, small)
+        self.assertRegex(small.err, r"note: the built plan takes up to \d+ bytes of GPU memory, --gpu-memory permits 1024: placing by cost")
+        self.assertRegex(small.err, r"note: placement: 0 of \d+ launches on the gpu")
+        whole = int(re.search(r"takes up to (\d+) bytes", small.err).group(1))
+        # Under half of what the weights take beside the rest, both devices work.
+        weights = os.path.getsize(os.path.join(self.out, "model.weights"))
+        split = self.start("--gpu-memory", str(whole - weights // 2), *fast)
+        self.assertEqual(split.code, 0, split)
+        placed = re.search(r"note: placement: (\d+) of (\d+) launches on the gpu", split.err)
+        self.assertTrue(placed and 0 < int(placed.group(1)) < int(placed.group(2)), split)
+        for enough in (str(whole), "1G", "1.5GiB", "1gb", "2T"):
+            done = self.start("--gpu-memory", enough, *fast)
+            self.assertEqual((done.code, "note: " in done.err), (0, False), done)
+        self.diagnosed(self.start("--placement", "gpu", "--gpu-memory", "1K", *fast), "error: --placement gpu: activations and workspaces need", "1024 may be used")
+        over = self.start("--placement", "random:1", "--gpu-memory", "1K")
+        self.assertIn("note: the CPU runs everything: twinMalloc: twinErrorNoMemory", over.err)
+        for size in ("", "G", "8X", "-1", "8Gi", "1e30", "nan", "8GBs"):
+            done = self.start("--gpu-memory", size)
+            self.assertEqual(done.code, 2, done)
+            self.assertIn(f"'--gpu-memory' takes a size, 8G or the like, not '{size}'", done.err)
+
+    def test_profile(self):
+        """Every op of a mixed plan has its device, its predicted and its measured time; the tokens stay the same."""
+        self.place("--placement", "gpu")
+        self.check_twin()
+        model = os.path.join(self.out, "model")
+        tokens = ("--tokens", "1,2,3,4,5", "-n", "6", "--ignore-eos")
+        plain = run(model, *tokens)
+        done = run(model, *tokens, "--profile", "--placement", "random:3", "--machine", machine(cpu=1.0, gpu=0.5))
+        self.assertEqual((done.code, done.out), (0, plain.out), done)
+        rows = [line.split() for line in done.err.splitlines() if re.search(r" (cpu|gpu) ", line)]
+        self.assertEqual({row[-7] for row in rows}, {"cpu", "gpu"}, done)
+        self.assertGreater(len(rows), 10)
+        number = r"\d+\.\d"
+        self.assertRegex(done.err, rf"total +{number} +{number} +\S+ +{number} +{number} ")
+        for row in rows:
+            self.assertRegex(row[-5], number)
+            self.assertRegex(row[-2], number)
+        # Without a calibration there is nothing to predict with, unless the machine can be measured; a bench has many sequences.
+        bench = run(model, "--bench", "--prompt-tokens", "9", "-n", "3", "--profile", "--placement", "cpu")
+        self.assertEqual(bench.code, 0, bench)
+        self.assertRegex(bench.err, rf"total +{number} +{number} +\S+ +{number} +{number} ")
+        failed = run(model, *tokens, "--profile", "--machine", machine(cpu=1.0, gpu=0.5), env={**os.environ, "TWIN_GPU_FAIL_AT": "2"})
+        self.assertEqual((failed.code, failed.out), (0, plain.out), failed)
+        self.assertIn("note: no profile: the GPU was given up: twinStep: ", failed.err)
+        self.assertIn("'--profile' goes with a text, --tokens or --bench", self.start("--profile").err)
+        self.diagnosed(run(support.model_of(KJV), *tokens, "--profile"), "error: '--profile': this model was compiled for the CPU alone and has no table of its ops; ")
 
     def test_measures_this_machine(self):
         """Without --machine the executable measures its CPU with its own kernels, and asks the GPU's side to do the same."""

@@ -12,6 +12,18 @@
 
 namespace mcc::test {
 
+/// Returns whether tests are to keep to few and small sizes that still meet every kernel: under compute-sanitizer, where a
+/// launch takes a hundred times as long.
+bool reduced();
+
+/// Returns `all`, or its first `few` where reduced().
+template <class T>
+std::vector<T> someOf(std::vector<T> all, size_t few) {
+  if (reduced() && all.size() > few)
+    all.resize(few);
+  return all;
+}
+
 /// An array in device memory, filled with NaN bytes where it starts without values, so that what a kernel leaves out
 /// shows.
 template <class T>

@@ -18,6 +18,9 @@ public:
     Result<std::unique_ptr<HostMachine>> own = HostMachine::create(*request.model, request.host->weights(), 1);
     if (!own.ok())
       return own.failure();
+    if (request.mostMemory && request.model->arenaBytes > *request.mostMemory)
+      return Failure{"twinMalloc: twinErrorNoMemory (more than permitted)"};
+    own.value()->measure(request.times);
     return std::unique_ptr<GpuMachine>(new Twin(std::move(request), std::move(own.value())));
   }
 

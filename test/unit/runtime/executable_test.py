@@ -453,7 +453,7 @@ class Usage(Case):
 
     def test_help_version_info(self):
         help_text = run("--help").stdout
-        for option in ("-n N", "--tokens", "--prompts", "--check", "--info", "--verify", "--threads", "--chunk", "--weights",
+        for option in ("--gpu-memory", "--profile", "-n N", "--tokens", "--prompts", "--check", "--info", "--verify", "--threads", "--chunk", "--weights",
                        "--logits", "--json", "--ignore-eos", "--no-special", "--tolerance", "--margin-tolerance",
                        "--stats", "--version", "--help"):
             self.assertIn("  " + option, help_text)
