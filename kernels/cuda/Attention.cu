@@ -187,6 +187,7 @@ __device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
     const float largest = fmaxf(before, warp_max(fmaxf(a, b)));
     const float pa = expf(a - largest), pb = expf(b - largest), sum = warp_sum(__fadd_rn(pa, pb));
     shared.p[i][lane] = pa, shared.p[i][lane + 32] = pb;
+    __syncwarp(); // all lanes have read what lane 0 writes
     if (lane == 0) {
       const float shrink = expf(before - largest);
       shared.shrink[i] = shrink;

@@ -183,13 +183,14 @@ struct Rows {
     return place.queries + (group * F::parts + part) * F::queryBytes;
   }
 
-  // The rows' queries into shared memory, 64 dimensions of 64 rows at a time.
+  // The rows' queries into shared memory, 64 dimensions of 64 rows at a time. Many reads are under way together: nothing
+  // else of the block can begin before them.
   __device__ __forceinline__ void loadQueries() const {
     extern __shared__ __align__(1024) uint8_t shared[];
     const Attention &a = launch.attention;
     uint8_t *to = shared + (queries(0) - ptx::shared_address(shared));
     const bool aligned = aligned16(a.q) && a.qStride % 4 == 0 && a.headDim % 4 == 0;
-#pragma unroll 4
+#pragma unroll 16
     for (int i = threadIdx.x % 128; i < 64 * F::dims / 4; i += 128) {
       const int r = i / (F::dims / 4), d = i % (F::dims / 4) * 4, at = firstRow + r,
                 token = min(at / launch.group, launch.tokens - 1);

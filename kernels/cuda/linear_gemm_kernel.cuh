@@ -38,6 +38,8 @@ template <int kTokenTiles, int kPanels, int kParts, int kWeightParts>
 struct Tiling {
   static constexpr int tokenTiles = kTokenTiles, panels = kPanels, parts = kParts, weightParts = kWeightParts;
   static constexpr int cluster = tokenTiles;
+  // Activations may be approximated where operands are rounded.
+  static constexpr bool approximate = parts == 1 && weightParts == 1;
   // Parts i and j of a product with i + j < most are multiplied.
   static constexpr int most = parts > weightParts ? parts : weightParts;
   static constexpr int weightOffset = parts * tokenTiles * static_cast<int>(kActivationTileBytes);
@@ -113,7 +115,11 @@ __device__ __forceinline__ void copyActivations(const GemmPlan &plan, uint32_t s
   }
 }
 
-// Asks for the residual of a tile in the second-level cache, which the epilogue would wait for.
+// Stages before a tile's last when its residual is asked for in the second-level cache: early enough to be there, late
+// enough not to have left.
+constexpr int kResidualAhead = 16;
+
+// Asks for the residual of a tile, which the epilogue would wait for.
 template <class T>
 __device__ __forceinline__ void fetchResidual(const LinearLaunch &launch, const Tile &tile) {
   if (!launch.residual)
@@ -162,9 +168,10 @@ __device__ __forceinline__ void produce(const LinearLaunch &launch, const GemmPl
   for (int index = blockIdx.x / T::cluster; index < plan.tokenTurns * plan.panelTurns;
        index += gridDim.x / T::cluster) {
     const Tile tile = tileAt<T>(plan, index, rank);
-    fetchResidual<T>(launch, tile);
     for (int colTile = 0; colTile < plan.x.colTiles; ++colTile) {
       const uint32_t stage = ring.stages + turn.stage * T::stageBytes;
+      if (colTile == max(plan.x.colTiles - kResidualAhead, 0))
+        fetchResidual<T>(launch, tile);
       ptx::mbarrier_wait(ring.empty(turn.stage), turn.parity ^ 1);
       if (threadIdx.x == kConsumers)
         copyActivations<T>(plan, stage, ring.full(turn.stage), tile.tokenTile, colTile, rank);
@@ -236,16 +243,20 @@ __device__ __forceinline__ void consume(const LinearLaunch &launch, const GemmPl
       before = turn.stage;
       turn.advance(T::stages);
     }
-    ptx::wgmma_wait_group<0>();
-    release<T>(ring.empty(before));
     const Tile tile = tileAt<T>(plan, index, rank);
+    const auto ready = [&] {
+      ptx::wgmma_wait_group<0>();
 #pragma unroll
-    for (int m = 0; m < T::tokenTiles; ++m) {
-      ptx::hold(sums[m]);
-      storeTile<T::parts + T::weightParts == 2>(
-          launch, sums[m], pieces + warp * (kPieceBytes / 4), tile.panel,
-          tile.tokenTile * kGemmTokens + (group * T::tokenTiles + m) * 64 + warp % 4 * 16);
-    }
+      for (int m = 0; m < T::tokenTiles; ++m)
+        ptx::hold(sums[m]);
+      release<T>(ring.empty(before));
+    };
+    float *piece = pieces + warp * (kPieceBytes / 4);
+    const int token = tile.tokenTile * kGemmTokens + group * T::tokenTiles * 64 + warp % 4 * 16;
+    if (launch.gated)
+      storeTile<T::approximate, true>(launch, sums, piece, tile.panel, token, ready);
+    else
+      storeTile<T::approximate, false>(launch, sums, piece, tile.panel, token, ready);
   }
 }
 

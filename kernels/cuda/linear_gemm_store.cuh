@@ -84,6 +84,25 @@ struct Share {
   __device__ Share() : column(threadIdx.x % 32 % quads * 4), first(threadIdx.x % 32 / quads) {}
 };
 
+// Residuals of a thread's share.
+template <bool gated>
+using Residuals = float4[Share<gated>::turns];
+
+// Reads the residuals of a pair of panels, zeros where there are none. They may lie where results go: all of them are
+// read before the first result of the same pair is stored.
+template <bool gated>
+__device__ __forceinline__ void loadResiduals(const LinearLaunch &launch, Residuals<gated> &residuals, int panel,
+                                              int64_t token) {
+  const Share<gated> share;
+  const int row = (gated ? panel / 2 : panel) * kPanel + share.column, rows = launch.rows - row;
+#pragma unroll
+  for (int k = 0; k < share.turns; ++k) {
+    const int64_t at = token + share.first + share.apart * k;
+    const bool present = rows > 0 && at < launch.tokens;
+    residuals[k] = operandQuad(present ? launch.residual : nullptr, at * launch.residualStride + row, rows);
+  }
+}
+
 // Bias, activation and gate of a thread's share, in place.
 template <bool approximate, bool gated>
 __device__ __forceinline__ void activatePair(const LinearLaunch &launch, float *piece, int panel, int rows) {
@@ -91,7 +110,7 @@ __device__ __forceinline__ void activatePair(const LinearLaunch &launch, float *
   const int64_t biasRow = int64_t{panel} * kPanel + share.column;
   const float4 bias = operandQuad(launch.bias, biasRow, gated ? 4 : rows),
                upBias = gated ? operandQuad(launch.bias, biasRow + kPanel, 4) : bias;
-#pragma unroll 1
+#pragma unroll 2
   for (int k = 0; k < share.turns; ++k) {
     const int token = share.first + share.apart * k;
     const float4 sums = quadAt(piece, token, share.column),
@@ -111,19 +130,14 @@ __device__ __forceinline__ void activatePair(const LinearLaunch &launch, float *
 }
 
 // A warp's 16 tokens x 32 weight rows from its piece of shared memory: two panels, or where gated a panel and its up
-// panel. Residuals are read together, before the first result is stored, since they may lie where that goes.
+// panel.
 template <bool approximate, bool gated>
-__device__ __forceinline__ void storePair(const LinearLaunch &launch, float *piece, int panel, int token) {
+__device__ __forceinline__ void storePair(const LinearLaunch &launch, float *piece, const Residuals<gated> &residuals,
+                                          int panel, int64_t token) {
   const Share<gated> share;
   const int row = (gated ? panel / 2 : panel) * kPanel + share.column, rows = launch.rows - row;
   if (rows <= 0)
     return;
-  float4 residuals[share.turns];
-#pragma unroll
-  for (int k = 0; k < share.turns; ++k) {
-    const int64_t at = token + share.first + share.apart * k;
-    residuals[k] = operandQuad(at < launch.tokens ? launch.residual : nullptr, at * launch.residualStride + row, rows);
-  }
   if (gated || launch.bias || launch.activation != static_cast<int64_t>(Activation::None))
     activatePair<approximate, gated>(launch, piece, panel, rows);
 #pragma unroll
@@ -143,34 +157,45 @@ __device__ __forceinline__ void storePair(const LinearLaunch &launch, float *pie
   }
 }
 
-// Puts the sums of panels 2 `pair` and 2 `pair` + 1 into the warp's piece, [token][row]. A switch, since registers have
-// no index at run time.
-template <int pair, int count>
-__device__ __forceinline__ void putPair(const float (&sums)[count], float *piece, int wanted) {
-  if constexpr (pair * 16 < count) {
+// Puts the sums of panels 2 i and 2 i + 1 of a tile of tokens into the warp's piece, [token][row], where `wanted` counts
+// the pairs i of all tiles. A switch, since registers have no index at run time.
+template <int pair, int tiles, int count>
+__device__ __forceinline__ void putPair(const float (&sums)[tiles][count], float *piece, int wanted) {
+  if constexpr (pair * 16 < tiles * count) {
     if (wanted != pair)
       return putPair<pair + 1>(sums, piece, wanted);
+    constexpr int tile = pair * 16 / count, first = pair * 16 % count;
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < 16; i += 2)
       *reinterpret_cast<float2 *>(piece + (lane / 4 + i / 2 % 2 * 8) * kPieceStride + i / 4 * 8 +
-                                  lane % 4 * 2) = {sums[pair * 16 + i], sums[pair * 16 + i + 1]};
+                                  lane % 4 * 2) = {sums[tile][first + i], sums[tile][first + i + 1]};
   }
 }
 
-// Stores a warp's sums of 16 tokens from `token` on and of panels from `panel` on.
-template <bool approximate, int count>
-__device__ __forceinline__ void storeTile(const LinearLaunch &launch, const float (&sums)[count], float *piece,
-                                          int panel, int token) {
+// Stores a warp's sums of panels from `panel` on and of `tiles` times 16 tokens, 64 apart, from `token` on. `ready` is
+// called once the first residuals are on their way and makes the sums ready; those of a pair are read while the pair
+// before is stored.
+template <bool approximate, bool gated, int tiles, int count, class Ready>
+__device__ __forceinline__ void storeTile(const LinearLaunch &launch, const float (&sums)[tiles][count], float *piece,
+                                          int panel, int64_t token, Ready ready) {
+  constexpr int pairs = count / 16;
+  Residuals<gated> residuals, next;
+  loadResiduals<gated>(launch, residuals, panel, token);
+  ready();
 #pragma unroll 1
-  for (int pair = 0; pair < count / 16 && panel + 2 * pair < launch.panels; ++pair) {
-    putPair<0>(sums, piece, pair);
+  for (int i = 0; i < tiles * pairs; ++i) {
+    const auto panelOf = [&](int index) { return panel + index % pairs * 2; };
+    const auto tokenOf = [&](int index) { return token + index / pairs * 64; };
+    if (i + 1 < tiles * pairs)
+      loadResiduals<gated>(launch, next, panelOf(i + 1), tokenOf(i + 1));
+    putPair<0>(sums, piece, i);
     __syncwarp();
-    if (launch.gated)
-      storePair<approximate, true>(launch, piece, panel + 2 * pair, token);
-    else
-      storePair<approximate, false>(launch, piece, panel + 2 * pair, token);
+    storePair<approximate, gated>(launch, piece, residuals, panelOf(i), tokenOf(i));
     __syncwarp();
+#pragma unroll
+    for (int k = 0; k < Share<gated>::turns; ++k)
+      residuals[k] = next[k];
   }
 }
 

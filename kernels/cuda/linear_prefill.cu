@@ -17,32 +17,119 @@ namespace {
 constexpr int64_t kScratchBytes = int64_t{64} << 20;
 constexpr int kLeastPanels = 32, kUnpackThreads = 256;
 
-// One block a token of the tiles: normalised, split, zeros where there is no token or column. `kParts` is to.parts, so
-// that parts stay in registers and those that nobody asks for are not computed.
+// Where 8 columns of a token lie in the tiles.
+__device__ __forceinline__ uint4 *placeOf(const ActivationTiles &to, int part, int token, int column) {
+  const int inTile = token % kGemmTokens, piece = column % kGemmCols / 8 ^ inTile % 8,
+            row = part * to.tokenTiles + token / kGemmTokens;
+  const int64_t tile = static_cast<int64_t>(row) * to.colTiles + column / kGemmCols;
+  return reinterpret_cast<uint4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8);
+}
+
+// Splits 8 columns of a token into the tiles. `kParts` is to.parts, so that parts stay in registers and those that
+// nobody asks for are not computed.
+template <int kParts>
+__device__ __forceinline__ void storeEight(const ActivationTiles &to, int token, int column, const float (&values)[8]) {
+  uint16_t bits[kParts][8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const Parts parts = split(values[i]);
+#pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      bits[part][i] = parts.part[part];
+  }
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+    *placeOf(to, part, token, column) = eightOf(bits[part]);
+}
+
+// Eight neighbours of a row, zeros from `cols` on; `aligned` where 16-byte loads are possible.
+__device__ __forceinline__ void loadEight(const float *row, int column, int cols, bool aligned, float (&values)[8]) {
+  const float4 first = load4(row, column, cols, aligned), second = load4(row, column + 4, cols, aligned);
+  values[0] = first.x, values[1] = first.y, values[2] = first.z, values[3] = first.w;
+  values[4] = second.x, values[5] = second.y, values[6] = second.z, values[7] = second.w;
+}
+
+// A row of kHeldColumns columns, or the beginning of a longer one, stays in registers between the passes of its norm.
+constexpr int kHeldEights = 2, kRowEights = kRowThreads * 8, kHeldColumns = kHeldEights * kRowEights;
+
+// A thread's columns of the first `width` of a row of `cols`, by eights: those held, then those that are read again.
+template <class Use>
+__device__ __forceinline__ void forEights(const float *row, int cols, int width, bool aligned,
+                                          float (&held)[kHeldEights][8], Use use) {
+  const int mine = threadIdx.x * 8;
+#pragma unroll
+  for (int k = 0; k < kHeldEights; ++k)
+    use(k * kRowEights + mine, held[k]);
+#pragma unroll 1
+  for (int column = kHeldColumns + mine; column < width; column += kRowEights) {
+    float values[8];
+    loadEight(row, column, cols, aligned, values);
+    use(column, values);
+  }
+}
+
+// Mean (0 for RMS) and factor of a row's norm, by the block's kRowThreads threads in a fixed order.
+__device__ __forceinline__ float2 statisticsOf(const Norm &norm, const float *row, int cols, bool aligned,
+                                               float (&held)[kHeldEights][8], float *scratch) {
+  float mean = 0.0f, sum = 0.0f, squares = 0.0f;
+  if (norm.kind == 1) {
+    forEights(row, cols, cols, aligned, held, [&](int, const float (&values)[8]) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        sum = __fadd_rn(sum, values[i]);
+    });
+    mean = row_sum(sum, scratch, threadIdx.x) / static_cast<float>(cols);
+  }
+  forEights(row, cols, cols, aligned, held, [&](int column, const float (&values)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float apart = column + i < cols ? values[i] - mean : 0.0f;
+      squares = fmaf(apart, apart, squares);
+    }
+  });
+  return {mean, 1.0f / sqrtf(row_sum(squares, scratch, threadIdx.x) / static_cast<float>(cols) + norm.eps)};
+}
+
+// One block a token of the tiles: normalised, split, zeros where there is no token or column.
 template <int kParts>
 __global__ __launch_bounds__(kRowThreads, 4) void activation_tiles_kernel(Norm norm, const float *x, ActivationTiles to,
-                                                                       int cols, int64_t xStride, int tokens) {
+                                                                          int cols, int64_t xStride, int tokens) {
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
-  const int token = blockIdx.x, inTile = token % kGemmTokens;
-  const int64_t tokenTile = token / kGemmTokens;
-  const auto put = [&](int64_t column, float4 v) {
-    const Parts parts[4] = {split(v.x), split(v.y), split(v.z), split(v.w)};
-    const int inRow = static_cast<int>(column % kGemmCols), piece = inRow / 8 ^ inTile % 8;
+  const int token = blockIdx.x, width = to.colTiles * kGemmCols, mine = threadIdx.x * 8;
+  const float *row = x + token * xStride;
+  // A padding token's row is as if it had no columns: zeros.
+  const int present = token < tokens ? cols : 0;
+  const bool aligned = aligned16(row);
+  float held[kHeldEights][8];
 #pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-      const int64_t tile = (part * static_cast<int64_t>(to.tokenTiles) + tokenTile) * to.colTiles + column / kGemmCols;
-      *reinterpret_cast<ushort4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8 + inRow % 8) = {
-          parts[0].part[part], parts[1].part[part], parts[2].part[part], parts[3].part[part]};
+  for (int k = 0; k < kHeldEights; ++k)
+    loadEight(row, k * kRowEights + mine, present, aligned, held[k]);
+  float2 statistics = {0.0f, 1.0f};
+  if (norm.kind < 0)
+    norm.weight = norm.bias = nullptr;
+  else if (present > 0)
+    statistics = statisticsOf(norm, row, present, aligned, held, scratch);
+  const bool weightAligned = aligned16(norm.weight), biasAligned = aligned16(norm.bias);
+  forEights(row, present, width, aligned, held, [&](int column, float (&values)[8]) {
+    if (column >= width)
+      return;
+    float weights[8], biases[8];
+    if (norm.weight)
+      loadEight(norm.weight, column, present, weightAligned, weights);
+    if (norm.bias)
+      loadEight(norm.bias, column, present, biasAligned, biases);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      float value = (values[i] - statistics.x) * statistics.y;
+      value = norm.weight ? __fmul_rn(value, weights[i]) : value;
+      value = norm.bias ? __fadd_rn(value, biases[i]) : value;
+      values[i] = column + i < present ? value : 0.0f;
     }
-  };
-  if (token < tokens)
-    normalise_row(norm, x + token * xStride, cols, scratch, threadIdx.x, put);
-  for (int64_t column = token < tokens ? divideUp(cols, 4) * 4 + 4 * threadIdx.x : 4 * threadIdx.x;
-       column < static_cast<int64_t>(to.colTiles) * kGemmCols; column += 4 * kRowThreads)
-    put(column, {0.0f, 0.0f, 0.0f, 0.0f});
+    storeEight<kParts>(to, token, column, values);
+  });
 }
 
 // The same without a norm: a thread takes 8 columns of a token. Grid: (blocks of eights, tokens of the tiles).
@@ -52,32 +139,15 @@ __global__ __launch_bounds__(kUnpackThreads) void plain_tiles_kernel(const float
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
-  const int column = (blockIdx.x * kUnpackThreads + threadIdx.x) * 8, token = blockIdx.y, inTile = token % kGemmTokens;
+  const int column = (blockIdx.x * kUnpackThreads + threadIdx.x) * 8, token = blockIdx.y;
   if (column >= to.colTiles * kGemmCols)
     return;
-  float4 quads[2] = {};
+  float values[8] = {};
   if (token < tokens) {
     const float *row = x + token * xStride;
-    const bool aligned = aligned16(row);
-    quads[0] = load4(row, column, cols, aligned), quads[1] = load4(row, column + 4, cols, aligned);
+    loadEight(row, column, cols, aligned16(row), values);
   }
-  const float values[8] = {quads[0].x, quads[0].y, quads[0].z, quads[0].w,
-                           quads[1].x, quads[1].y, quads[1].z, quads[1].w};
-  uint16_t bits[kParts][8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const Parts parts = split(values[i]);
-#pragma unroll
-    for (int part = 0; part < kParts; ++part)
-      bits[part][i] = parts.part[part];
-  }
-  const int piece = column % kGemmCols / 8 ^ inTile % 8;
-#pragma unroll
-  for (int part = 0; part < kParts; ++part) {
-    const int64_t tile =
-        (part * static_cast<int64_t>(to.tokenTiles) + token / kGemmTokens) * to.colTiles + column / kGemmCols;
-    *reinterpret_cast<uint4 *>(to.tiles + (tile * kGemmTokens + inTile) * kGemmCols + piece * 8) = eightOf(bits[part]);
-  }
+  storeEight<kParts>(to, token, column, values);
 }
 
 // Panels of a format to panels of bf16. Grid: (blocks of half columns, panels).

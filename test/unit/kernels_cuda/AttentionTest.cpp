@@ -31,7 +31,7 @@ struct Sequence {
   float scale;
 
   Sequence(const Shape &shape, int64_t length)
-      : shape(shape), length(length), stride((shape.heads + 2 * shape.kvHeads) * shape.headDim + 5), scale(0.3f) {
+      : shape(shape), length(length), stride((shape.heads + 2 * shape.kvHeads) * shape.headDim + (shape.heads % 4 == 0 ? 4 : 5)), scale(0.3f) {
     Random random(9);
     qkv = random.floats(length * stride);
     qNorm = random.floats(shape.headDim), kNorm = random.floats(shape.headDim);
@@ -138,6 +138,7 @@ const Shape shapes[] = {
     {2, 1, 18, 9, 0, false, 33, 20.0f},
     {16, 8, 128, 64, 0, false, 0, 0.0f, 513},
     {24, 2, 64, 32, 0, false, 0, 0.0f},
+    {4, 1, 48, 16, 0, false, 0, 0.0f},
     {4, 2, 32, 16, 0, false, 0, 0.0f, 600, 150, true},
     {8, 8, 64, 0, 0, false, 0, 0.0f, 600, 0, false, true},
     {6, 2, 64, 0, 0, false, 90, 0.0f, 600, 0, true, true, true},
