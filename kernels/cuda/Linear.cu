@@ -16,18 +16,28 @@ constexpr int64_t kSliceTokens = 16;
 // Bytes of split activations that a block keeps for itself.
 constexpr int64_t kResidentBytes = 98304;
 
+bool isScaled(Format format) { return format == Format::Q8_0 || format == Format::F8 || format == Format::Q4_0; }
+
 bool onTensorCores(Format format) {
-  return format == Format::BF16 || format == Format::F16 || format == Format::Q8_0 || format == Format::F8 || format == Format::Q4_0;
+  return format == Format::BF16 || format == Format::F16 || isScaled(format);
 }
 
-bool resident(int64_t tokens, int64_t cols) {
-  return tokens <= 2 && divideUp(cols, kStepCols) * kStepCols * 6 * tokens <= kResidentBytes;
+// What a format's tile has for activations, as a visitor of its type.
+template <class Visit>
+auto withActivations(Format format, Visit visit) {
+  return isScaled(format) ? visit(TwoHalves()) : visit(ThreeBfloats());
 }
 
-int operandGroups(int64_t tokens) { return tokens <= 8 ? 3 : 6; }
+bool resident(Format format, int64_t tokens, int64_t cols) {
+  return withActivations(format, [&]<class Activations>(Activations) {
+    return tokens <= Activations::residentTokens && residentBytes<Activations>(cols, tokens) <= kResidentBytes;
+  });
+}
 
+// Bytes of an operand in the workspace without what its steps have beside.
+template <class Activations>
 int64_t operandBytes(int64_t tokens, int64_t cols) {
-  return divideUp(cols, kStepCols) * 2 * operandGroups(tokens) * 32 * static_cast<int64_t>(sizeof(uint2));
+  return divideUp(cols, kStepCols) * 2 * Activations::groupsOf(tokens) * 32 * static_cast<int64_t>(sizeof(uint2));
 }
 
 // One block a token: normalised rows, f32 [tokens][cols].
@@ -45,36 +55,54 @@ __global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, 
   });
 }
 
-// One block a column of the operand groups: normalised and split, [tile][part, eights of tokens][lane][4]; absent
-// tokens zero.
-template <Dealing dealing>
-__global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, int cols,
-                                                                 int64_t xStride, int tokens, int eights) {
+// One block a token, absent ones too, whose numbers are zero: normalised and split, [tile][group][lane][4].
+template <class Tile>
+__global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, void *infos,
+                                                                 int cols, int64_t xStride, int tokens, int groups) {
+  using Activations = typename Tile::Activations;
   __shared__ float scratch[8];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
-  const int token = blockIdx.x, eight = token / 8, g = token % 8;
+  const int token = blockIdx.x;
   const auto place = [&](int column, int part) {
-    const int64_t tile = column / 16;
-    return operand + ((tile * 3 * eights + part * eights + eight) * 32 + g * 4) * 4 + dealt<dealing>(column % 16);
+    const int64_t group = static_cast<int64_t>(column / 16) * groups + Activations::groupOf(part, token, groups);
+    return operand + (group * 32 + Activations::columnOf(part, token) * 4) * 4 + dealt<Tile::dealing>(column % 16);
+  };
+  const auto placeInfo = [&](int step) {
+    return static_cast<typename Activations::Info *>(infos) + static_cast<int64_t>(step) * gridDim.x + token;
   };
   if (token < tokens)
-    return splitRow<dealing>(norm, x + token * xStride, cols, scratch, threadIdx.x, place);
-  for (int column = threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
-       column += kRowThreads)
-    for (int part = 0; part < 3; ++part)
-      *place(column, part) = 0;
+    return splitRow<Tile>(norm, x + token * xStride, cols, scratch, threadIdx.x, place, placeInfo);
+  for (int column = 4 * threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
+       column += 4 * kRowThreads)
+    Activations::template put<Tile>(column, float4{0.0f, 0.0f, 0.0f, 0.0f}, threadIdx.x, place, placeInfo);
 }
 
 // Points `launch` at split rows in the workspace.
-Status splitRows(Format format, LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
-  const int eights = operandGroups(launch.tokens) / 3;
+template <class Tile>
+Status splitRows(LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
+  using Activations = typename Tile::Activations;
+  const int groups = Activations::groupsOf(launch.tokens);
   launch.operand = reinterpret_cast<const uint2 *>(workspace);
-  const auto kernel =
-      format == Format::Q4_0 ? split_rows_kernel<TileQ4_0::dealing> : split_rows_kernel<Dealing::Halves>;
-  return mcc::cuda::launch(kernel, dim3(8 * eights), dim3(kRowThreads), 0, stream, launch.norm, launch.x,
-                           reinterpret_cast<uint16_t *>(workspace), launch.cols, launch.xStride, launch.tokens, eights);
+  uint8_t *infos = workspace + operandBytes<Activations>(launch.tokens, launch.cols);
+  launch.infos = infos;
+  return mcc::cuda::launch(split_rows_kernel<Tile>, dim3(Activations::capacity(groups)), dim3(kRowThreads), 0, stream,
+                           launch.norm, launch.x, reinterpret_cast<uint16_t *>(workspace), static_cast<void *>(infos),
+                           launch.cols, launch.xStride, launch.tokens, groups);
+}
+
+Status splitRows(Format format, LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
+  switch (format) {
+  case Format::Q8_0:
+    return splitRows<TileQ8_0>(launch, workspace, stream);
+  case Format::F8:
+    return splitRows<TileF8>(launch, workspace, stream);
+  case Format::Q4_0:
+    return splitRows<TileQ4_0>(launch, workspace, stream);
+  default:
+    return splitRows<TileBF16>(launch, workspace, stream);
+  }
 }
 
 Status normaliseRows(LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) {
@@ -93,7 +121,7 @@ Status launchSlice(Format format, LinearLaunch launch, uint8_t *workspace, cudaS
         return status;
     return launchChain(format, launch, stream);
   }
-  if (!resident(launch.tokens, launch.cols))
+  if (!resident(format, launch.tokens, launch.cols))
     if (const Status status = splitRows(format, launch, workspace, stream))
       return status;
   switch (format) {
@@ -119,7 +147,7 @@ bool usable(const Linear &linear) {
 }
 
 bool needsWorkspace(const Linear &linear, int64_t tokens) {
-  return onTensorCores(linear.format) ? !resident(tokens, linear.cols) : linear.norm.kind >= 0;
+  return onTensorCores(linear.format) ? !resident(linear.format, tokens, linear.cols) : linear.norm.kind >= 0;
 }
 
 // What all slices of a launch share.
@@ -194,7 +222,8 @@ __global__ void argmax_kernel(Argmax argmax, const int32_t *stepPosition, int to
 } // namespace
 
 int64_t linearWorkspaceBytes(int64_t tokens, int64_t cols, int prefillParts) {
-  const int64_t slice = operandBytes(tokens < kSliceTokens ? tokens : kSliceTokens, cols);
+  // Three parts take more than two and what they have beside.
+  const int64_t slice = operandBytes<ThreeBfloats>(tokens < kSliceTokens ? tokens : kSliceTokens, cols);
   if (prefillParts < 1 || tokens <= kSliceTokens)
     return slice;
   const int64_t tiles = gemmAvailable() ? prefillWorkspaceBytes(tokens, cols, prefillParts)

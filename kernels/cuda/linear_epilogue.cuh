@@ -16,6 +16,7 @@ struct LinearLaunch {
   int panels, cols, rows, tokens, stages;
   const float *x;
   const uint2 *operand; ///< activations split beforehand, or null: the block does it
+  const void *infos;    ///< beside them: TwoHalves::Info [step][token]
   const float *bias, *residual;
   float *y;
   int64_t xStride, yStride, residualStride, activation;

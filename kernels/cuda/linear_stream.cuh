@@ -4,10 +4,10 @@
 // streams them through a ring of stages in shared memory by bulk copies, starting at once: weights depend on no kernel.
 // Tile::warps warps wait for the predecessor, bring the activations into operand form, and multiply on tensor cores,
 // the weights being the 16-row operand; one more, the finisher, turns their sums into outputs meanwhile. An activation
-// enters as three bf16 columns whose products are summed (split.cuh).
+// enters as two or three columns whose products are summed (operand.cuh).
 //
 // Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns)
-// s = w mod W in order into one accumulator for each part; (high + middle) + low; then the warps in order; then bias,
+// s = w mod W in order into one accumulator (bf16: for each part; (high + middle) + low); then the warps in order; then bias,
 // activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
@@ -24,15 +24,24 @@ template <class Tile>
 constexpr int kStreamThreads = (Tile::warps + 2) * 32;
 /// The block barrier of the multiplying warps.
 constexpr uint32_t kOperandBarrier = 2;
-/// Tokens that fit beside each other for `groups` operand groups.
-__host__ __device__ constexpr int tokenCapacity(int groups) { return groups == 1 ? 2 : groups / 3 * 8; }
+/// Bytes of a stage of the ring.
+template <class Tile>
+__host__ __device__ constexpr uint32_t ringStageBytes(int panels) {
+  return static_cast<uint32_t>(Tile::pieceCols(panels) / kStepCols * Tile::stepBytes * panels);
+}
+
+/// Bytes of an operand of `tokens` rows in shared memory: [tile][part or token][16], then what a step has beside.
+template <class Activations>
+__host__ __device__ constexpr int64_t residentBytes(int64_t cols, int64_t tokens) {
+  return divideUp(cols, kStepCols) * kStepCols * 2 * Activations::parts * tokens + Activations::infoBytes(cols, tokens);
+}
 
 /// Where things lie in shared memory, in bytes from its start.
 struct StreamShared {
   uint32_t sums, operand, barriers, scratch, zeros, total;
-  __host__ __device__ StreamShared(uint32_t ringBytes, int warps, int groups, int panels, int operandBytes) {
+  __host__ __device__ StreamShared(uint32_t ringBytes, int sumsBytes, int operandBytes) {
     sums = ringBytes;
-    operand = sums + 2u * warps * panels * kPanel * tokenCapacity(groups) * 4u;
+    operand = sums + sumsBytes;
     barriers = operand + operandBytes; // stages full [16], empty [16]; sums full [2], empty [2]
     scratch = barriers + 36 * 8;
     zeros = scratch + 32;
@@ -40,17 +49,20 @@ struct StreamShared {
   }
 };
 
-/// Splits one normalised row into operand order: `place(column, part)` gives where a number goes.
-template <Dealing dealing, class Place>
+/// Bytes of the warps' sums: two turns of [warp][panel][row][token].
+template <class Tile, int groups, int panels>
+constexpr int kSumsBytes = 2 * Tile::warps * panels * kPanel * Tile::Activations::capacity(groups) * 4;
+
+/// Splits one normalised row into operand order: `place(column, part)` gives where a number goes, `placeInfo(step)` where
+/// a step's.
+template <class Tile, class Place, class PlaceInfo>
 __device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread,
-                                         Place place) {
+                                         Place place, PlaceInfo placeInfo) {
   const auto put = [&](int64_t at, float4 v) {
-    const Parts parts[4] = {split(v.x), split(v.y), split(v.z), split(v.w)};
-#pragma unroll
-    for (int part = 0; part < 3; ++part)
-      storeQuad<dealing>(parts, part, static_cast<int>(at), [&](int column) { return place(column, part); });
+    Tile::Activations::template put<Tile>(static_cast<int>(at), v, thread, place, placeInfo);
   };
   normalise_row(norm, x, cols, scratch, thread, put);
+  // Steps of formats with blocks are whole.
   const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols,
             tail = static_cast<int>(divideUp(cols, 4)) * 4;
   for (int column = tail + 4 * thread; column < padded; column += 4 * kRowThreads)
@@ -61,7 +73,7 @@ __device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int c
 template <class Tile, int panels>
 __device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int first, int last, uint32_t ring,
                                              uint32_t full, uint32_t empty, int lane) {
-  constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
+  constexpr int pieceCols = Tile::pieceCols(panels), pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
   int stage = 0;
   uint32_t parity = 1; // the first pass over the ring finds every stage free
   for (int panel = first; panel < last; panel += panels)
@@ -90,29 +102,16 @@ __device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int fir
     }
 }
 
-/// Sums of one warp to shared memory, [panel][row][token]: the parts of a token are added here.
-template <class Tile, int groups, int panels>
-__device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][4], float *to, int lane) {
-  constexpr int capacity = tokenCapacity(groups);
-  const int g = lane / 4, t = lane % 4;
+/// Sums of one warp to shared memory, [panel][row][token].
+template <class Tile, int groups, int panels, int count>
+__device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][count], float *to, int lane) {
+  constexpr int capacity = Tile::Activations::capacity(groups);
 #pragma unroll
   for (int p = 0; p < panels; ++p)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float *row = to + (p * kPanel + Tile::row(g, i / 2)) * capacity;
-      if constexpr (groups == 1) {
-        // Lane t holds part t of tokens 0 and 1.
-        const float middle = __shfl_down_sync(0xffffffffu, sums[p][0][i], 1),
-                    low = __shfl_down_sync(0xffffffffu, sums[p][0][i], 2);
-        if (t == 0)
-          row[i % 2] = sums[p][0][i] + middle + low;
-      } else {
-        constexpr int apart = groups / 3;
-#pragma unroll
-        for (int h = 0; h < apart; ++h)
-          row[h * 8 + 2 * t + i % 2] = sums[p][h][i] + sums[p][apart + h][i] + sums[p][2 * apart + h][i];
-      }
-    }
+    for (int half = 0; half < 2; ++half)
+      Tile::Activations::template store<groups>(sums[p], half, to + (p * kPanel + Tile::row(lane / 4, half)) * capacity,
+                                                lane % 4);
 }
 
 /// The warps' sums of one output, in order.
@@ -126,10 +125,9 @@ __device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int 
 }
 
 /// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
-template <int warps, int groups, int panels>
+template <int warps, int capacity, int panels>
 __device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int panel, int present,
                                            int thread, Partial &best) {
-  constexpr int capacity = tokenCapacity(groups);
   const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
 #pragma unroll 1
   for (int i = thread; i < outputs; i += 32) {
@@ -148,56 +146,81 @@ __device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const flo
 }
 
 /// Where a lane's activations of the resident operand lie: absent columns read zeros, at a stride of none.
+template <class Activations>
 struct ResidentPlace {
-  uint32_t at, stride; // of a tile
-  __device__ ResidentPlace(uint32_t operand, uint32_t zeros, int tokens, int lane) {
-    // Group column g is part g / 2 of token g % 2.
-    const int part = lane / 8, token = lane / 4 % 2;
-    const bool present = part < 3 && token < tokens;
-    stride = present ? 96 * tokens : 0;
-    at = present ? operand + (part * tokens + token) * 32 + lane % 4 * 8 : zeros;
+  uint32_t at, stride;     // of a tile
+  uint32_t info, infoStride; // of a step
+  __device__ ResidentPlace(uint32_t operand, uint32_t zeros, const LinearLaunch &launch, int lane) {
+    const int part = Activations::partOf(lane / 4), token = Activations::tokenOf(lane / 4), t = lane % 4;
+    const bool present = part < Activations::parts && token < launch.tokens;
+    stride = present ? 32 * Activations::parts * launch.tokens : 0;
+    at = present ? operand + (part * launch.tokens + token) * 32 + t * 8 : zeros;
+    const uint32_t infos = operand + static_cast<uint32_t>(divideUp(launch.cols, kStepCols)) * 64 * Activations::parts * launch.tokens;
+    infoStride = t < launch.tokens ? 8 * launch.tokens : 0;
+    info = t < launch.tokens ? infos + t * 8 : zeros;
   }
 };
 
-/// A lane's activations of the two tiles of step `step`.
-template <int groups>
-__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace &resident, int step,
-                                            int lane, Operand<groups> (&x)[2]) {
+/// What a step has beside its numbers.
+__device__ __forceinline__ void loadInfo(uint32_t at, TwoHalves::Info &info) {
+  const uint2 bits = ptx::ld_shared_u64(at);
+  info = {__uint_as_float(bits.x), __uint_as_float(bits.y)};
+}
+__device__ __forceinline__ void loadInfo(uint32_t, ThreeBfloats::Info &) {}
+
+/// A lane's activations of step `step`.
+template <class Activations, int groups>
+__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace<Activations> &resident,
+                                            int step, int lane, Operand<Activations, groups> &x) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int tile = 2 * step + i;
     if constexpr (groups == 1) {
-      x[i].group[0] = ptx::ld_shared_u64(resident.at + tile * resident.stride);
+      x.tile[i][0] = ptx::ld_shared_u64(resident.at + tile * resident.stride);
     } else {
 #pragma unroll
       for (int group = 0; group < groups; ++group)
-        x[i].group[group] = launch.operand[(static_cast<int64_t>(tile) * groups + group) * 32 + lane];
+        x.tile[i][group] = launch.operand[(static_cast<int64_t>(tile) * groups + group) * 32 + lane];
     }
+  }
+  if constexpr (groups == 1) {
+    loadInfo(resident.info + step * resident.infoStride, x.info[0]);
+  } else if constexpr (Activations::parts == 2) {
+    const auto *infos = reinterpret_cast<const TwoHalves::Info *>(launch.infos) + static_cast<int64_t>(step) * groups * 4;
+#pragma unroll
+    for (int group = 0; group < groups; ++group)
+      x.info[group] = infos[group * 4 + lane % 4];
   }
 }
 
-/// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16].
-template <Dealing dealing>
+/// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16], and its Info [step][token].
+template <class Tile>
 __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch,
                                                int thread) {
+  using Activations = typename Tile::Activations;
+  const int tiles = static_cast<int>(divideUp(launch.cols, kStepCols)) * 2;
+  auto *infos = reinterpret_cast<typename Activations::Info *>(operand + tiles * 16 * Activations::parts * launch.tokens);
   for (int token = 0; token < launch.tokens; ++token)
-    splitRow<dealing>(
-        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread, [&](int column, int part) {
-          return operand + ((column / 16 * 3 + part) * launch.tokens + token) * 16 + dealt<dealing>(column % 16);
-        });
+    splitRow<Tile>(
+        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread,
+        [&](int column, int part) {
+          return operand + ((column / 16 * Activations::parts + part) * launch.tokens + token) * 16 +
+                 dealt<Tile::dealing>(column % 16);
+        },
+        [&](int step) { return infos + step * launch.tokens + token; });
 }
 
 /// The finisher, one warp: outputs from the warps' sums, while those go on to the next panels.
 template <class Tile, int groups, int panels>
 __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
                                              const uint8_t *shared, int lane) {
-  constexpr int sumsFloats = Tile::warps * panels * kPanel * tokenCapacity(groups);
+  constexpr int capacity = Tile::Activations::capacity(groups), sumsFloats = Tile::warps * panels * kPanel * capacity;
   const uint32_t full = ptx::shared_address(shared) + at.barriers + 32 * 8, empty = full + 2 * 8;
   Partial best = {0.0f, -1, 0, 0};
   uint32_t turn = 0;
   for (int panel = first; panel < last; panel += panels, ++turn) {
     ptx::mbarrier_wait(full + turn % 2 * 8, turn / 2 % 2);
-    finishTurn<Tile::warps, groups, panels>(launch,
+    finishTurn<Tile::warps, capacity, panels>(launch,
                                             reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats,
                                             panel, min(panels, last - panel), lane, best);
     __syncwarp();
@@ -212,29 +235,30 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const S
 template <class Tile, int groups, int panels>
 __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
                                               uint8_t *shared, int thread) {
-  constexpr int pieceCols = Tile::stageCols / panels, pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
-  constexpr int warps = Tile::warps, sumsFloats = warps * panels * kPanel * tokenCapacity(groups);
+  constexpr int pieceCols = Tile::pieceCols(panels), pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
+  using Activations = typename Tile::Activations;
+  constexpr int warps = Tile::warps, warpSums = panels * kPanel * Activations::capacity(groups);
   const int warp = thread / 32, lane = thread % 32;
   const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, empty = full + 16 * 8;
   const uint32_t sumsFull = full + 32 * 8, sumsEmpty = sumsFull + 2 * 8;
   // Steps of a whole piece that a warp takes: their loads go before their products.
   constexpr int batch = groups == 1 ? pieceCols / kStepCols / warps : 1;
-  const ResidentPlace resident(ring + at.operand, ring + at.zeros, launch.tokens, lane);
+  const ResidentPlace<Activations> resident(ring + at.operand, ring + at.zeros, launch, lane);
   int stage = 0;
   uint32_t parity = 0, turn = 0;
   for (int panel = first; panel < last; panel += panels, ++turn) {
-    float sums[panels][groups][4] = {};
+    float sums[panels][groups][Activations::sumsPerGroup] = {};
     for (int column = 0; column < launch.cols; column += pieceCols) {
       const int cols = min(pieceCols, launch.cols - column), steps = static_cast<int>(divideUp(cols, kStepCols));
       const uint32_t piece = ring + stage * (pieceBytes * panels);
       ptx::mbarrier_wait(full + stage * 8, parity);
       const auto takeSteps = [&]<int count>(int firstStep) {
-        Operand<groups> x[count][2];
+        Operand<Activations, groups> x[count];
         Tile tiles[count][panels];
 #pragma unroll
         for (int i = 0; i < count; ++i) {
           const int step = firstStep + i * warps;
-          loadOperand<groups>(launch, resident, column / kStepCols + step, lane, x[i]);
+          loadOperand(launch, resident, column / kStepCols + step, lane, x[i]);
 #pragma unroll
           for (int p = 0; p < panels; ++p)
             tiles[i][p] = Tile::load(piece + p * pieceBytes + step * Tile::stepBytes, lane, cols - step * kStepCols,
@@ -260,8 +284,8 @@ __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const 
     }
     // Sums alternate between two places.
     ptx::mbarrier_wait(sumsEmpty + turn % 2 * 8, turn / 2 % 2 ^ 1);
-    float *store = reinterpret_cast<float *>(shared + at.sums) + turn % 2 * sumsFloats;
-    storeSums<Tile, groups, panels>(sums, store + warp * panels * kPanel * tokenCapacity(groups), lane);
+    float *store = reinterpret_cast<float *>(shared + at.sums) + turn % 2 * warps * warpSums;
+    storeSums<Tile, groups, panels>(sums, store + warp * warpSums, lane);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(sumsFull + turn % 2 * 8);
@@ -275,9 +299,8 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   extern __shared__ __align__(128) uint8_t shared[];
   const int thread = threadIdx.x;
   const int operandBytes =
-      groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
-  const StreamShared at(launch.stages * (Tile::stageCols / kStepCols * Tile::stepBytes), Tile::warps, groups, panels,
-                        operandBytes);
+      groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
+  const StreamShared at(launch.stages * ringStageBytes<Tile>(panels), kSumsBytes<Tile, groups, panels>, operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
     ptx::griddepcontrol_launch_dependents();
@@ -314,7 +337,7 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
     return finishPanels<Tile, groups, panels>(launch, at, first, last, shared, thread % 32);
   if constexpr (groups == 1) {
     if (thread < kRowThreads)
-      prepareOperand<Tile::dealing>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
+      prepareOperand<Tile>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
                                     reinterpret_cast<float *>(shared + at.scratch), thread);
     ptx::bar_sync(kOperandBarrier, multiplying);
   }
@@ -329,10 +352,10 @@ constexpr uint32_t kOverHalfShared = 113 * 1024 + 512, kUnderHalfShared = 112 * 
 /// Launches with the ring's depth and the number of blocks chosen.
 template <class Tile, int groups, int panels>
 Status launchStream(LinearLaunch launch, cudaStream_t stream) {
-  constexpr uint32_t stageBytes = Tile::stageCols / kStepCols * Tile::stepBytes;
+  constexpr uint32_t stageBytes = ringStageBytes<Tile>(panels);
   const int operandBytes =
-      groups == 1 ? static_cast<int>(divideUp(launch.cols, kStepCols)) * kStepCols * 6 * launch.tokens : 0;
-  const uint32_t fixed = StreamShared(0, Tile::warps, groups, panels, operandBytes).total;
+      groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
+  const uint32_t fixed = StreamShared(0, kSumsBytes<Tile, groups, panels>, operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
   const uint32_t wanted = launch.gated ? kUnderHalfShared : kOverHalfShared;
   if (fixed + stages * stageBytes > wanted && fixed + 2 * stageBytes <= wanted)
@@ -357,7 +380,8 @@ template <class Tile>
 Status launchStreamTokens(const LinearLaunch &launch, cudaStream_t stream) {
   if (!launch.operand)
     return launch.gated ? launchStream<Tile, 1, 2>(launch, stream) : launchStream<Tile, 1, 1>(launch, stream);
-  return launch.tokens <= 8 ? launchStream<Tile, 3, 2>(launch, stream) : launchStream<Tile, 6, 2>(launch, stream);
+  constexpr int few = Tile::Activations::groupsOf(8), many = Tile::Activations::groupsOf(16);
+  return launch.tokens <= 8 ? launchStream<Tile, few, 2>(launch, stream) : launchStream<Tile, many, 2>(launch, stream);
 }
 
 } // namespace mcc::cuda
