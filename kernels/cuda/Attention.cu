@@ -1,14 +1,15 @@
 // Attention over a long cache, its keys split over blocks.
 //
-// Keys are taken in chunks of 64 that start at multiples of 64. Of the chunks a token sees, the c-th belongs to split
+// Keys are taken in chunks of 32 that start at multiples of 32. Of the chunks a token sees, the c-th belongs to split
 // c mod S, S a constant of the shape; a split takes its chunks in order with the usual running maximum and sum, and
 // the last block of a (token, kv head) to finish merges the splits in order. So a token's result depends on its
 // position alone: not on the tokens beside it, or who finishes first. More than 16 tokens take several launches.
 //
-// A block of 128 threads serves up to 8 query heads of one kv head. Scores: a warp takes 16 keys, lane = 4 keys x an
-// eighth of the dimensions, keys through registers. Values: thread = 4 dimensions x a share of the keys, each thread
-// through its own slots of shared memory, under way while the scores are made. Old keys and values are fetched into
-// the second-level cache before the wait for the predecessor. Expected: latency of a few dependent reads up to some
+// A block of 256 threads serves up to 8 query heads of one kv head; what counts is its latency, so every step is shared
+// by all its threads. Scores: a warp takes 16 keys and a quarter of the dimensions, lane = 4 keys x an eighth of those,
+// keys through registers. Values: thread = 4 dimensions x a share of the keys, through registers too, all under way from
+// the start. A block runs its first chunk twice: before the wait for the predecessor on what is there, so that its
+// instructions, keys and values are at hand, and then in earnest. Expected: latency of a few dependent reads up to some
 // thousand keys, then 70% to 80% of the read bandwidth.
 #include "kernels/cuda/Attention.h"
 #include "kernels/cuda/attention_prefill.cuh"
@@ -21,13 +22,13 @@ namespace mcc::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kChunk = 64, kMaxDim = 512, kMaxSplits = 64;
-// Dimensions of a batch of keys in registers: 8 for each lane.
-constexpr int kBatch = 64;
+constexpr int kThreads = 256, kChunk = 32, kMaxDim = 512, kMaxSplits = 64;
+// Warps that share 16 keys, each with its part of the dimensions.
+constexpr int kDimWarps = kThreads / 32 / (kChunk / 16);
 // Tokens of a launch.
 constexpr int64_t kLaunchTokens = 16;
 // Chunks that a block fetches into the second-level cache ahead.
-constexpr int kAhead = 4;
+constexpr int kAhead = 8;
 
 struct AttentionLaunch {
   Attention attention;
@@ -41,15 +42,15 @@ struct AttentionLaunch {
 // A block's running softmax.
 template <int G>
 struct alignas(16) Shared {
-  float q[G][kMaxDim];
-  float values[kThreads * G * 4]; // [share of the keys][head][row]
-  float p[G][kChunk];             // of the chunk's keys; when merging, the splits' factors
+  float q[kMaxDim][G];
+  float values[kThreads * G * 4];     // [share of the keys][head][row]; when merging, the shares' sums
+  float scores[kDimWarps][G][kChunk]; // parts of the chunk's scores
+  float p[kMaxSplits][G];             // of the chunk's keys; when merging, the splits' factors
   float shrink[G], largest[G], total[G];
   float slope[G];
   int last;
-  __device__ float *staged() { return reinterpret_cast<float *>(this + 1); } // [key of the chunk][row]
 };
-static_assert(kMaxSplits <= kChunk);
+static_assert(kMaxSplits >= kChunk);
 
 // Floats of a value's row, and dimensions of a head: constants for the common ones, so that no division is left.
 template <int kRow>
@@ -101,21 +102,56 @@ __device__ __noinline__ float bendScore(const Attention &a, float score, float s
   return a.slopes ? __fadd_rn(score, slopeTerm(a, slope, position)) : score;
 }
 
-// A lane's part of 64 dimensions of four keys.
-struct KeyBatch {
-  float4 at[8];
-  // Dimensions from `d` on of the warp's 16 keys of the chunk that begins at `start`.
-  template <int kRow>
-  __device__ __forceinline__ void load(const Attention &a, const Place &place, int64_t start, int d) {
-    const int lane = threadIdx.x % 32, quad = lane % 4, part = lane / 4;
-    const int64_t block = start + threadIdx.x / 32 * 16;
-    const int dim = dimOf<kRow>(a);
-    const float *keys = place.keys + block * dim + quad * 4;
+// Four of a row's heads at once where there are so many.
+template <int G>
+__device__ __forceinline__ void loadHeads(const float (&from)[G], float (&to)[G]) {
+  if constexpr (G % 4 == 0) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int at16 = d + i * 8 + part;
-      at[i] = block <= place.last && at16 < dim ? __ldcg(reinterpret_cast<const float4 *>(keys + at16 * 16))
+    for (int i = 0; i < G; i += 4)
+      *reinterpret_cast<float4 *>(to + i) = *reinterpret_cast<const float4 *>(from + i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < G; ++i)
+      to[i] = from[i];
+  }
+}
+
+// A lane's part of 128 dimensions of four keys: every 32nd dimension.
+template <int kRow>
+struct KeyBatch {
+  static constexpr int kSteps = kRow == 64 ? 2 : 4, kDims = kSteps * 32;
+  float4 at[kSteps];
+  // The lane's first dimension.
+  __device__ static int dimension() { return threadIdx.x / 32 % kDimWarps * 8 + threadIdx.x % 32 / 4; }
+  __device__ static int keyBlock() { return threadIdx.x / 32 / kDimWarps * 16; }
+  // Dimensions from `d` on of the warp's 16 keys of the chunk that begins at `start`.
+  __device__ __forceinline__ void load(const Attention &a, const Place &place, int64_t start, int d) {
+    const int64_t block = start + keyBlock();
+    const int dim = dimOf<kRow>(a);
+    const float *keys = place.keys + block * dim + threadIdx.x % 4 * 4;
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const int mine = d + i * 32 + dimension();
+      at[i] = block <= place.last && mine < dim ? __ldcg(reinterpret_cast<const float4 *>(keys + mine * 16))
                                                 : float4{0.0f, 0.0f, 0.0f, 0.0f};
+    }
+  }
+};
+
+// A thread's values of a chunk; zeros for keys that are not seen.
+template <int kRow>
+struct ValueBatch {
+  // Rows of 512 leave two shares of the keys, the common ones more.
+  static constexpr int kKeys = kRow == 64 ? 2 : kRow == 128 ? 4 : 16;
+  float4 at[kKeys];
+  __device__ __forceinline__ void load(const AttentionLaunch &launch, const Place &place, int64_t start) {
+    const ValuePlace mine(rowOf<kRow>(launch));
+#pragma unroll
+    for (int k = 0; k < kKeys; ++k) {
+      const int64_t position = start + mine.share + k * mine.shares;
+      const bool seen = mine.share + k * mine.shares < kChunk && mine.share < mine.shares && position >= place.first && position <= place.last;
+      at[k] = seen ? __ldcg(reinterpret_cast<const float4 *>(place.values + position * rowOf<kRow>(launch) + mine.quad * 4))
+                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
 };
@@ -139,54 +175,56 @@ __device__ __forceinline__ void foldParts(float *sums, int &base) {
   }
 }
 
-// The chunk's scores; `batch` holds its first keys.
+// The parts of the chunk's scores; `batch` holds its first keys.
 template <int G, int kRow>
 __device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
-                                           int64_t start, KeyBatch &batch) {
+                                           int64_t start, KeyBatch<kRow> &batch) {
+  using Batch = KeyBatch<kRow>;
   const Attention &a = launch.attention;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane % 4, part = lane / 4;
   float sums[G * 4] = {};
   const int dim = dimOf<kRow>(a);
 #pragma unroll 1
-  for (int d = 0; d < dim; d += kBatch) {
-    KeyBatch next = batch;
-    if (d + kBatch < dim)
-      next.load<kRow>(a, place, start, d + kBatch);
+  for (int d = 0; d < dim; d += Batch::kDims) {
+    const Batch now = batch;
+    if (d + Batch::kDims < dim)
+      batch.load(a, place, start, d + Batch::kDims);
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
+    for (int j = 0; j < Batch::kSteps; ++j) {
+      float q[G];
+      loadHeads<G>(shared.q[d + j * 32 + Batch::dimension()], q);
+      const float4 key = now.at[j];
 #pragma unroll
       for (int i = 0; i < G; ++i) {
-        const float q = shared.q[i][d + j * 8 + part];
-        const float4 key = batch.at[j];
         float *sum = sums + i * 4;
-        sum[0] = fmaf(q, key.x, sum[0]), sum[1] = fmaf(q, key.y, sum[1]);
-        sum[2] = fmaf(q, key.z, sum[2]), sum[3] = fmaf(q, key.w, sum[3]);
+        sum[0] = fmaf(q[i], key.x, sum[0]), sum[1] = fmaf(q[i], key.y, sum[1]);
+        sum[2] = fmaf(q[i], key.z, sum[2]), sum[3] = fmaf(q[i], key.w, sum[3]);
       }
-    if (d + kBatch < dim)
-      batch = next;
+    }
   }
   int base = 0;
   foldParts<16, G * 4>(sums, base);
 #pragma unroll
-  for (int k = 0; k < (G * 4 + 7) / 8; ++k) {
-    const int head = (base + k) / 4, key = warp * 16 + quad * 4 + (base + k) % 4;
-    const int64_t position = start + key;
-    float score = __fmul_rn(sums[k], a.scale);
-    if (a.softcap > 0.0f || a.slopes)
-      score = bendScore(a, score, shared.slope[head], position);
-    shared.p[head][key] = position >= place.first && position <= place.last ? score : -INFINITY;
-  }
+  for (int k = 0; k < (G * 4 + 7) / 8; ++k)
+    shared.scores[threadIdx.x / 32 % kDimWarps][(base + k) / 4][Batch::keyBlock() + threadIdx.x % 4 * 4 + (base + k) % 4] = sums[k];
 }
 
-// Scores of the chunk to e^(score - largest so far); each warp takes whole heads.
-template <int G, int kRow>
-__device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
-  const int lane = threadIdx.x % 32;
-  for (int i = threadIdx.x / 32; i < G; i += kThreads / 32) {
-    const float a = shared.p[i][lane], b = shared.p[i][lane + 32], before = shared.largest[i];
-    const float largest = fmaxf(before, warp_max(fmaxf(a, b)));
-    const float pa = expf(a - largest), pb = expf(b - largest), sum = warp_sum(__fadd_rn(pa, pb));
-    shared.p[i][lane] = pa, shared.p[i][lane + 32] = pb;
+// Scores of the chunk to e^(score - largest so far); each warp takes a head, each lane a key.
+template <int G>
+__device__ __forceinline__ void softmaxChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, int64_t start) {
+  const Attention &a = launch.attention;
+  const int lane = threadIdx.x % 32, i = threadIdx.x / 32;
+  if (i < G) {
+    float score = shared.scores[0][i][lane];
+#pragma unroll
+    for (int part = 1; part < kDimWarps; ++part)
+      score = __fadd_rn(score, shared.scores[part][i][lane]);
+    score = __fmul_rn(score, a.scale);
+    const int64_t position = start + lane;
+    if (a.softcap > 0.0f || a.slopes)
+      score = bendScore(a, score, shared.slope[i], position);
+    score = position >= place.first && position <= place.last ? score : -INFINITY;
+    const float before = shared.largest[i], largest = fmaxf(before, warp_max(score)), p = expf(score - largest), sum = warp_sum(p);
+    shared.p[lane][i] = p;
     __syncwarp(); // all lanes have read what lane 0 writes
     if (lane == 0) {
       const float shrink = expf(before - largest);
@@ -194,47 +232,31 @@ __device__ __forceinline__ void softmaxChunk(Shared<G> &shared) {
       shared.largest[i] = largest;
       shared.total[i] = fmaf(shared.total[i], shrink, sum);
     }
-    __syncwarp();
   }
   __syncthreads();
 }
 
-// Starts copying the values that this thread will multiply; zeros for keys that are not seen.
 template <int G, int kRow>
-__device__ __forceinline__ void stageValues(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
-                                            int64_t start) {
-  const ValuePlace at(rowOf<kRow>(launch));
-  if (at.share < at.shares) {
-    const uint32_t to = ptx::shared_address(shared.staged() + at.quad * 4);
-    for (int j = at.share; j < kChunk; j += at.shares) {
-      const bool seen = start + j >= place.first && start + j <= place.last;
-      ptx::cp_async_or_zero(to + j * rowOf<kRow>(launch) * 4,
-                            place.values + (seen ? start + j : place.last) * rowOf<kRow>(launch) + at.quad * 4, seen);
-    }
-  }
-  ptx::cp_async_commit_group();
-}
-
-template <int G, int kRow>
-__device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared, float (&out)[G][4]) {
+__device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared, const ValueBatch<kRow> &values,
+                                          float (&out)[G][4]) {
   const ValuePlace at(rowOf<kRow>(launch));
 #pragma unroll
   for (int i = 0; i < G; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       out[i][k] = __fmul_rn(out[i][k], shared.shrink[i]);
-  ptx::cp_async_wait_group<0>();
-  if (at.share >= at.shares)
-    return;
-  const float *values = shared.staged() + at.quad * 4;
-#pragma unroll 8
-  for (int j = at.share; j < kChunk; j += at.shares) {
-    const float4 value = *reinterpret_cast<const float4 *>(values + j * rowOf<kRow>(launch));
+#pragma unroll
+  for (int k = 0; k < ValueBatch<kRow>::kKeys; ++k) {
+    const int key = at.share + k * at.shares;
+    if (kRow == 0 && key >= kChunk)
+      break;
+    float p[G];
+    loadHeads<G>(shared.p[key], p);
+    const float4 value = values.at[k];
 #pragma unroll
     for (int i = 0; i < G; ++i) {
-      const float p = shared.p[i][j];
-      out[i][0] = fmaf(p, value.x, out[i][0]), out[i][1] = fmaf(p, value.y, out[i][1]);
-      out[i][2] = fmaf(p, value.z, out[i][2]), out[i][3] = fmaf(p, value.w, out[i][3]);
+      out[i][0] = fmaf(p[i], value.x, out[i][0]), out[i][1] = fmaf(p[i], value.y, out[i][1]);
+      out[i][2] = fmaf(p[i], value.z, out[i][2]), out[i][3] = fmaf(p[i], value.w, out[i][3]);
     }
   }
 }
@@ -243,12 +265,12 @@ __device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<
 template <int G, int kRow>
 __device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const Place &place, Shared<G> &shared) {
   const Attention &a = launch.attention;
-  const int dim = dimOf<kRow>(a), padded = (dim + kBatch - 1) / kBatch * kBatch;
+  const int dim = dimOf<kRow>(a), padded = static_cast<int>(divideUp(dim, KeyBatch<kRow>::kDims)) * KeyBatch<kRow>::kDims;
   const int64_t firstHead = place.tile * G;
   const float *q = a.q + place.token * a.qStride + (place.kv * launch.group + firstHead) * a.headDim;
   for (int i = threadIdx.x; i < G * padded; i += kThreads) {
     const int head = i / padded, d = i % padded;
-    shared.q[head][d] = firstHead + head < launch.group && d < dim ? __ldcg(q + head * dim + d) : 0.0f;
+    shared.q[d][head] = firstHead + head < launch.group && d < dim ? __ldcg(q + head * dim + d) : 0.0f;
   }
   if (threadIdx.x < G) {
     const int64_t inGroup = firstHead + threadIdx.x;
@@ -257,30 +279,31 @@ __device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const
   }
 }
 
-// One split: leaves largest and total in `shared`, each share's sum of p v in shared.values.
+// One split's first `chunks` chunks: leaves largest and total in `shared`, each share's sum of p v in shared.values.
 template <int G, int kRow>
 __device__ __forceinline__ void attendSplit(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
-                                            int split) {
+                                            int split, int chunks) {
   float out[G][4] = {};
-  KeyBatch batch;
+  KeyBatch<kRow> keys;
+  ValueBatch<kRow> values;
   int64_t start = static_cast<int64_t>(place.firstChunk + split) * kChunk;
-  batch.load<kRow>(launch.attention, place, start, 0);
-  stageValues<G, kRow>(launch, place, shared, start);
+  keys.load(launch.attention, place, start, 0);
+  values.load(launch, place, start);
   loadQueries<G, kRow>(launch, place, shared);
   __syncthreads();
-  for (int chunk = split; chunk < place.chunks; chunk += launch.splits) {
-    scoreChunk<G, kRow>(launch, place, shared, start, batch);
+#pragma unroll 1
+  for (int chunk = split; chunk < chunks; chunk += launch.splits) {
+    scoreChunk<G, kRow>(launch, place, shared, start, keys);
+    const int64_t now = start;
     start += static_cast<int64_t>(launch.splits) * kChunk;
-    const bool more = chunk + launch.splits < place.chunks;
+    const bool more = chunk + launch.splits < chunks;
     if (more)
-      batch.load<kRow>(launch.attention, place, start, 0);
+      keys.load(launch.attention, place, start, 0);
     __syncthreads();
-    softmaxChunk<G, kRow>(shared);
-    addValues<G, kRow>(launch, shared, out);
-    if (more) {
-      stageValues<G, kRow>(launch, place, shared, start);
-      __syncthreads();
-    }
+    softmaxChunk<G>(launch, place, shared, now);
+    addValues<G, kRow>(launch, shared, values, out);
+    if (more)
+      values.load(launch, place, start);
   }
   const ValuePlace at(rowOf<kRow>(launch));
   if (at.share < at.shares)
@@ -343,45 +366,66 @@ __device__ __forceinline__ void weighSplits(const AttentionLaunch &launch, const
     const float sink = sinks && inGroup < launch.group ? sinks[place.kv * launch.group + inGroup] : -INFINITY;
     const float largest = fmaxf(sink, warp_max(fmaxf(states[0].x, states[1].x)));
     const float a = expf(states[0].x - largest), b = expf(states[1].x - largest);
-    shared.p[i][lane] = a, shared.p[i][lane + 32] = b;
+    shared.p[lane][i] = a, shared.p[lane + 32][i] = b;
     const float total = warp_sum(fmaf(b, states[1].y, __fmul_rn(a, states[0].y)));
     if (lane == 0)
       shared.total[i] = __fadd_rn(total, expf(sink - largest));
   }
 }
 
-// y = the merged splits, added in order.
+// A thread's part of the merge: the splits share, share + shares, ... of four dimensions of a head, added in order.
+template <int G, int kRow>
+__device__ __forceinline__ float4 sumSplits(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                            const float *partials, int item, int share, int shares, bool first) {
+  constexpr int kTogether = 10; // reads under way
+  const int quads = rowOf<kRow>(launch) / 4, stride = rowOf<kRow>(launch) + 4, head = item / quads, quad = item % quads,
+            splits = min(place.chunks, launch.splits);
+  const bool mine = item < G * quads && share < shares;
+  float4 sum = {0.0f, 0.0f, 0.0f, 0.0f}, v[kTogether];
+#pragma unroll 1
+  for (int base = 0; base < splits; base += kTogether * shares) {
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const int split = base + k * shares + share;
+      v[k] = mine && split < splits ? __ldcg(reinterpret_cast<const float4 *>(partials + (split * G + head) * stride + 4 + quad * 4))
+                                    : float4{0.0f, 0.0f, 0.0f, 0.0f};
+    }
+    if (first && base == 0) {
+      weighSplits<G, kRow>(launch, place, shared, partials, splits);
+      __syncthreads();
+    }
+    if (mine)
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        const int split = base + k * shares + share;
+        const float factor = split < splits ? shared.p[split][head] : 0.0f;
+        sum.x = fmaf(factor, v[k].x, sum.x), sum.y = fmaf(factor, v[k].y, sum.y);
+        sum.z = fmaf(factor, v[k].z, sum.z), sum.w = fmaf(factor, v[k].w, sum.w);
+      }
+  }
+  return sum;
+}
+
+// y = the merged splits.
 template <int G, int kRow>
 __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
                                               const float *partials) {
-  constexpr int kTogether = 8; // reads under way
   const Attention &a = launch.attention;
-  const int quads = rowOf<kRow>(launch) / 4, stride = rowOf<kRow>(launch) + 4,
-            splits = min(place.chunks, launch.splits);
-  for (int round = 0; round < G * quads; round += kThreads) {
-    const int item = round + threadIdx.x, head = item / quads, quad = item % quads;
-    const bool mine = item < G * quads && place.tile * G + head < launch.group;
-    float4 sum = {0.0f, 0.0f, 0.0f, 0.0f}, v[kTogether];
-    for (int split = 0; split < splits; split += kTogether) {
-#pragma unroll
-      for (int k = 0; k < kTogether; ++k)
-        v[k] =
-            mine && split + k < splits
-                ? __ldcg(reinterpret_cast<const float4 *>(partials + ((split + k) * G + head) * stride + 4 + quad * 4))
-                : float4{0.0f, 0.0f, 0.0f, 0.0f};
-      if (round == 0 && split == 0) {
-        weighSplits<G, kRow>(launch, place, shared, partials, splits);
-        __syncthreads();
+  const int quads = rowOf<kRow>(launch) / 4, items = G * quads, shares = max(kThreads / items, 1);
+  for (int round = 0; round < items; round += kThreads) {
+    const int item = round + threadIdx.x % min(items, kThreads), share = threadIdx.x / min(items, kThreads);
+    float4 sum = sumSplits<G, kRow>(launch, place, shared, partials, item, share, shares, round == 0);
+    if (shares > 1) {
+      float4 *sums = reinterpret_cast<float4 *>(shared.values);
+      sums[threadIdx.x] = sum;
+      __syncthreads();
+      for (int other = 1; other < shares && share == 0; ++other) {
+        const float4 v = sums[other * items + item];
+        sum.x = __fadd_rn(sum.x, v.x), sum.y = __fadd_rn(sum.y, v.y), sum.z = __fadd_rn(sum.z, v.z), sum.w = __fadd_rn(sum.w, v.w);
       }
-      if (mine)
-#pragma unroll
-        for (int k = 0; k < kTogether; ++k) {
-          const float factor = shared.p[head][split + k];
-          sum.x = fmaf(factor, v[k].x, sum.x), sum.y = fmaf(factor, v[k].y, sum.y);
-          sum.z = fmaf(factor, v[k].z, sum.z), sum.w = fmaf(factor, v[k].w, sum.w);
-        }
     }
-    if (!mine)
+    const int head = item / quads, quad = item % quads;
+    if (share > 0 || item >= items || place.tile * G + head >= launch.group)
       continue;
     const float total = shared.total[head], result[4] = {sum.x / total, sum.y / total, sum.z / total, sum.w / total};
     float *y = a.y + place.token * a.yStride + (place.kv * launch.group + place.tile * G + head) * a.headDim;
@@ -423,34 +467,41 @@ __global__ __launch_bounds__(kThreads) void attention_kernel(const __grid_consta
   const int64_t positions = divideUp(a.context, 16) * 16;
   place.keys = a.kCache + place.kv * positions * a.headDim;
   place.values = a.vCache + place.kv * positions * rowOf<kRow>(launch);
-  // Before the wait the position may be an old one: good enough to fetch ahead.
-  see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
-  if (place.last < a.context && place.last >= 0)
-    for (int i = 0; i < kAhead && split + i * launch.splits < place.chunks; ++i)
-      prefetchChunk<kRow>(launch, place, place.firstChunk + split + i * launch.splits);
-  ptx::griddepcontrol_wait();
-  see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
-  if (split >= place.chunks)
-    return;
+  // Before the wait the position may be an old one, and so may all else: good enough to fetch ahead.
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    if (pass == 1)
+      ptx::griddepcontrol_wait();
+    see(a, *reinterpret_cast<const volatile int32_t *>(launch.position) + place.token, place);
+    if (place.last < 0 || place.last >= a.context || split >= place.chunks) {
+      if (pass == 1)
+        return;
+      continue;
+    }
+    if (pass == 0)
+      for (int i = 1; i < kAhead && split + i * launch.splits < place.chunks; ++i)
+        prefetchChunk<kRow>(launch, place, place.firstChunk + split + i * launch.splits);
+    attendSplit<G, kRow>(launch, place, shared, split, pass == 0 ? min(split + 1, place.chunks) : place.chunks);
+  }
   const int64_t group = (blockIdx.z * a.kvHeads + place.kv) * launch.tiles + place.tile;
   float *partials = launch.partials + group * launch.splits * G * (rowOf<kRow>(launch) + 4);
-  attendSplit<G, kRow>(launch, place, shared, split);
   if (publish<G, kRow>(launch, place, shared, partials, launch.counters + group, split))
     mergePartials<G, kRow>(launch, place, shared, partials);
 }
 
 int tileHeads(int64_t group) { return group <= 1 ? 1 : group <= 2 ? 2 : group <= 4 ? 4 : 8; }
 
-// Splits of the cache: a constant of the shape, enough for two hundred blocks a token.
+// Splits of the cache: a constant of the shape and the device, enough for a block on every multiprocessor: a second
+// round of blocks would start late, and so would the next kernel's.
 int64_t splitsOf(int64_t kvHeads, int64_t tiles) {
-  const int64_t wanted = divideUp(256, kvHeads * tiles);
+  const int64_t wanted = divideUp(multiprocessors(), kvHeads * tiles);
   return wanted < 2 ? 2 : wanted > kMaxSplits ? kMaxSplits : wanted;
 }
 
 template <int G, int kRow>
 Status startRow(AttentionLaunch &launch, int64_t tokens, cudaStream_t stream) {
   const auto kernel = attention_kernel<G, kRow>;
-  const size_t bytes = sizeof(Shared<G>) + static_cast<size_t>(kChunk * launch.row) * 4;
+  const size_t bytes = sizeof(Shared<G>);
   if (const Status status = allowShared(kernel, bytes))
     return status;
   for (; launch.firstToken < tokens; launch.firstToken += kLaunchTokens) {

@@ -43,7 +43,7 @@ int64_t operandBytes(int64_t tokens, int64_t cols) {
 // One block a token: normalised rows, f32 [tokens][cols].
 __global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, const float *x, float *y, int cols,
                                                                      int64_t xStride) {
-  __shared__ float scratch[8];
+  __shared__ float scratch[kRowThreads / 16];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
@@ -57,10 +57,10 @@ __global__ __launch_bounds__(kRowThreads) void normalise_rows_kernel(Norm norm, 
 
 // One block a token, absent ones too, whose numbers are zero: normalised and split, [tile][group][lane][4].
 template <class Tile>
-__global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, void *infos,
+__global__ __launch_bounds__(kMultiplying<Tile>) void split_rows_kernel(Norm norm, const float *x, uint16_t *operand, void *infos,
                                                                  int cols, int64_t xStride, int tokens, int groups) {
   using Activations = typename Tile::Activations;
-  __shared__ float scratch[8];
+  __shared__ float scratch[kSplitScratch / 2];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(kRowThreads) void split_rows_kernel(Norm norm, cons
   if (token < tokens)
     return splitRow<Tile>(norm, x + token * xStride, cols, scratch, threadIdx.x, place, placeInfo);
   for (int column = 4 * threadIdx.x; column < static_cast<int>(divideUp(cols, kStepCols)) * kStepCols;
-       column += 4 * kRowThreads)
+       column += 4 * kMultiplying<Tile>)
     Activations::template put<Tile>(column, float4{0.0f, 0.0f, 0.0f, 0.0f}, threadIdx.x, place, placeInfo);
 }
 
@@ -87,7 +87,7 @@ Status splitRows(LinearLaunch &launch, uint8_t *workspace, cudaStream_t stream) 
   launch.operand = reinterpret_cast<const uint2 *>(workspace);
   uint8_t *infos = workspace + operandBytes<Activations>(launch.tokens, launch.cols);
   launch.infos = infos;
-  return mcc::cuda::launch(split_rows_kernel<Tile>, dim3(Activations::capacity(groups)), dim3(kRowThreads), 0, stream,
+  return mcc::cuda::launch(split_rows_kernel<Tile>, dim3(Activations::capacity(groups)), dim3(kMultiplying<Tile>), 0, stream,
                            launch.norm, launch.x, reinterpret_cast<uint16_t *>(workspace), static_cast<void *>(infos),
                            launch.cols, launch.xStride, launch.tokens, groups);
 }

@@ -14,21 +14,19 @@ constexpr uint32_t kBarrier = 0;
 // Above so many tokens a block takes several.
 constexpr int64_t kFewTokens = 16;
 
-// Grid: (heads + 2 kv heads, tokens).
-__global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, const int32_t *start) {
-  extern __shared__ float vector[];
-  __shared__ float scratch[kThreads / 32];
-  if (threadIdx.x == 0)
-    ptx::griddepcontrol_launch_dependents();
-  ptx::griddepcontrol_wait();
-  const int64_t token = blockIdx.y, head = blockIdx.x, position = *start + token, dim = rope.headDim;
+// One vector; `store` false: all but the stores.
+__device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t position, float *vector, float *scratch, bool store) {
+  const int64_t token = blockIdx.y, head = blockIdx.x, dim = rope.headDim;
   const int64_t blocks = divideUp(rope.context, 16), valueRow = divideUp(dim, 16) * 16;
   if (head >= rope.heads + rope.kvHeads) {
     const int64_t kv = head - rope.heads - rope.kvHeads;
     float *to = rope.vCache + (kv * blocks * 16 + position) * valueRow;
     const float *from = rope.v + token * rope.vStride + kv * dim;
-    for (int64_t d = threadIdx.x; d < valueRow; d += kThreads)
-      to[d] = d < dim ? from[d] : 0.0f;
+    for (int64_t d = threadIdx.x; d < valueRow; d += kThreads) {
+      const float value = d < dim ? from[d] : 0.0f;
+      if (store)
+        to[d] = value;
+    }
     return;
   }
   const int thread = threadIdx.x;
@@ -52,11 +50,27 @@ __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, co
   if (weight && rope.normAfter) // an entry is stored below by the thread that normalises it
     normaliseVector(vector, weight, dim, rope.eps, scratch, thread, kBarrier);
   float *to = rope.kCache + (kv * blocks + position / 16) * dim * 16 + position % 16;
-  for (int64_t d = threadIdx.x; d < dim; d += kThreads) {
+  for (int64_t d = threadIdx.x; d < dim && store; d += kThreads) {
     if (isKey)
       to[d * 16] = vector[d];
     else
       query[d] = vector[d];
+  }
+}
+
+// Grid: (heads + 2 kv heads, tokens). The first pass, before the wait for the predecessor, brings the instructions: in a
+// kernel this short they are what takes time.
+__global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, const int32_t *start) {
+  extern __shared__ float vector[];
+  __shared__ float scratch[kThreads / 32];
+  if (threadIdx.x == 0)
+    ptx::griddepcontrol_launch_dependents();
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    if (pass == 1)
+      ptx::griddepcontrol_wait();
+    ropeVector(rope, *reinterpret_cast<const volatile int32_t *>(start) + blockIdx.y, vector, scratch, pass == 1);
+    __syncthreads();
   }
 }
 

@@ -52,7 +52,7 @@ __global__ void positions_kernel(Positions p, const int32_t *position) {
 
 // Grid: (groups, tokens).
 __global__ __launch_bounds__(kRowThreads) void norm_kernel(NormRows rows) {
-  __shared__ float scratch[8];
+  __shared__ float scratch[kRowThreads / 16];
   enter();
   const int64_t cols = rows.cols / rows.groups, first = blockIdx.x * cols, own = rows.groupWeights ? first : 0;
   Norm norm = rows.norm;

@@ -8,23 +8,26 @@
 namespace mcc::cuda {
 
 /// Launches `kernel` in clusters of so many blocks (1: none) so that it may start before its predecessor has ended.
-/// Returns the launch's error.
+/// Returns the launch's error. Every kernel asks for all of a multiprocessor's memory to be shared memory, needed or not: a
+/// kernel that prefers another division makes its successor wait until the multiprocessor is empty.
 template <class... Parameters, class... Arguments>
 Status launchInClusters(unsigned clusterBlocks, void (*kernel)(Parameters...), dim3 grid, dim3 block,
                         size_t sharedBytes, cudaStream_t stream, Arguments... arguments) {
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attributes[3] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = clusterBlocks;
-  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+  attributes[1].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+  attributes[1].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
+  attributes[2].id = cudaLaunchAttributeClusterDimension;
+  attributes[2].val.clusterDim.x = clusterBlocks;
+  attributes[2].val.clusterDim.y = attributes[2].val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = sharedBytes;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = clusterBlocks > 1 ? 2 : 1;
+  config.numAttrs = clusterBlocks > 1 ? 3 : 2;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 

@@ -87,14 +87,14 @@ __device__ __forceinline__ float2 statisticsOf(const Norm &norm, const float *ro
       squares = fmaf(apart, apart, squares);
     }
   });
-  return {mean, 1.0f / sqrtf(row_sum(squares, scratch, threadIdx.x) / static_cast<float>(cols) + norm.eps)};
+  return {mean, 1.0f / sqrtf(row_sum(squares, scratch + kRowThreads / 32, threadIdx.x) / static_cast<float>(cols) + norm.eps)};
 }
 
 // One block a token of the tiles: normalised, split, zeros where there is no token or column.
 template <int kParts>
 __global__ __launch_bounds__(kRowThreads, 4) void activation_tiles_kernel(Norm norm, const float *x, ActivationTiles to,
                                                                           int cols, int64_t xStride, int tokens) {
-  __shared__ float scratch[8];
+  __shared__ float scratch[kRowThreads / 16];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();

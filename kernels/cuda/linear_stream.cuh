@@ -21,7 +21,11 @@ namespace mcc::cuda {
 
 /// Threads of a block: the multiplying warps, then the loader, then the finisher.
 template <class Tile>
-constexpr int kStreamThreads = (Tile::warps + 2) * 32;
+constexpr int kMultiplying = Tile::warps * 32;
+template <class Tile>
+constexpr int kStreamThreads = kMultiplying<Tile> + 64;
+/// Floats that splitting rows takes, two rows in turn: where the sums will be.
+constexpr int kSplitScratch = 2 * 32;
 /// The block barrier of the multiplying warps.
 constexpr uint32_t kOperandBarrier = 2;
 /// Bytes of a stage of the ring.
@@ -38,34 +42,51 @@ __host__ __device__ constexpr int64_t residentBytes(int64_t cols, int64_t tokens
 
 /// Where things lie in shared memory, in bytes from its start.
 struct StreamShared {
-  uint32_t sums, operand, barriers, scratch, zeros, total;
-  __host__ __device__ StreamShared(uint32_t ringBytes, int sumsBytes, int operandBytes) {
+  uint32_t sums, operand, barriers, zeros, total;
+  __host__ __device__ StreamShared(uint32_t ringBytes, int bytesOfSums, int operandBytes) {
     sums = ringBytes;
-    operand = sums + sumsBytes;
+    operand = sums + bytesOfSums;
     barriers = operand + operandBytes; // stages full [16], empty [16]; sums full [2], empty [2]
-    scratch = barriers + 36 * 8;
-    zeros = scratch + 32;
+    zeros = barriers + 36 * 8;
     total = zeros + 16;
   }
 };
 
+/// Tokens of the sums' rows.
+template <class Tile, int groups>
+__host__ __device__ constexpr int sumsTokens(int tokens) {
+  return groups == 1 ? tokens : Tile::Activations::capacity(groups);
+}
+
 /// Bytes of the warps' sums: two turns of [warp][panel][row][token].
 template <class Tile, int groups, int panels>
-constexpr int kSumsBytes = 2 * Tile::warps * panels * kPanel * Tile::Activations::capacity(groups) * 4;
+__host__ __device__ constexpr int sumsBytes(int tokens) {
+  return 2 * Tile::warps * panels * kPanel * sumsTokens<Tile, groups>(tokens) * 4;
+}
 
 /// Splits one normalised row into operand order: `place(column, part)` gives where a number goes, `placeInfo(step)` where
 /// a step's.
 template <class Tile, class Place, class PlaceInfo>
-__device__ __forceinline__ void splitRow(const Norm &norm, const float *x, int cols, float *scratch, int thread,
+__device__ __forceinline__ void splitRow(const Norm &launchNorm, const float *x, int cols, float *scratch, int thread,
                                          Place place, PlaceInfo placeInfo) {
   const auto put = [&](int64_t at, float4 v) {
     Tile::Activations::template put<Tile>(static_cast<int>(at), v, thread, place, placeInfo);
   };
-  normalise_row(norm, x, cols, scratch, thread, put);
+  constexpr int threads = kMultiplying<Tile>;
+  constexpr int together = 512 / threads, depth = 1024 / threads;
+  Norm norm = launchNorm;
+  if (norm.kind < 0)
+    norm.weight = norm.bias = nullptr;
+  if (!aligned16(x) || !aligned16(norm.weight) || cols % 4 != 0)
+    take_row<threads, 1, depth, true, false>(norm, x, cols, scratch, thread, put);
+  else if (norm.kind >= 0)
+    take_row<threads, together, depth, true, true>(norm, x, cols, scratch, thread, put);
+  else
+    take_row<threads, together, 4, false, true>(norm, x, cols, scratch, thread, put);
   // Steps of formats with blocks are whole.
   const int padded = static_cast<int>(divideUp(cols, kStepCols)) * kStepCols,
             tail = static_cast<int>(divideUp(cols, 4)) * 4;
-  for (int column = tail + 4 * thread; column < padded; column += 4 * kRowThreads)
+  for (int column = tail + 4 * thread; column < padded; column += 4 * threads)
     put(column, float4{0.0f, 0.0f, 0.0f, 0.0f});
 }
 
@@ -104,19 +125,19 @@ __device__ __forceinline__ void streamPanels(const LinearLaunch &launch, int fir
 
 /// Sums of one warp to shared memory, [panel][row][token].
 template <class Tile, int groups, int panels, int count>
-__device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][count], float *to, int lane) {
-  constexpr int capacity = Tile::Activations::capacity(groups);
+__device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][count], float *to, int tokens, int lane) {
+  const int capacity = sumsTokens<Tile, groups>(tokens);
 #pragma unroll
   for (int p = 0; p < panels; ++p)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       Tile::Activations::template store<groups>(sums[p], half, to + (p * kPanel + Tile::row(lane / 4, half)) * capacity,
-                                                lane % 4);
+                                                tokens, lane % 4);
 }
 
 /// The warps' sums of one output, in order.
-template <int warps, int capacity, int panels>
-__device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int token) {
+template <int warps, int panels>
+__device__ __forceinline__ float mergeSums(const float *sums, int capacity, int panelRow, int token) {
   float sum = sums[panelRow * capacity + token];
 #pragma unroll
   for (int warp = 1; warp < warps; ++warp)
@@ -125,8 +146,8 @@ __device__ __forceinline__ float mergeSums(const float *sums, int panelRow, int 
 }
 
 /// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
-template <int warps, int capacity, int panels>
-__device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int panel, int present,
+template <int warps, int panels>
+__device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int capacity, int panel, int present,
                                            int thread, Partial &best) {
   const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
 #pragma unroll 1
@@ -135,9 +156,9 @@ __device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const flo
     const int row = (panel / perUnit + unit) * kPanel + lane;
     if (row >= launch.rows)
       continue;
-    const float sum = mergeSums<warps, capacity, panels>(sums, unit * perUnit * kPanel + lane, token);
+    const float sum = mergeSums<warps, panels>(sums, capacity, unit * perUnit * kPanel + lane, token);
     const float up =
-        launch.gated ? mergeSums<warps, capacity, panels>(sums, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
+        launch.gated ? mergeSums<warps, panels>(sums, capacity, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
     float value = finishSums(launch, sum, up, lane, row, token);
     if (launch.partials)
       value = finishLogit(launch, value, row, best);
@@ -202,7 +223,7 @@ __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint1
   auto *infos = reinterpret_cast<typename Activations::Info *>(operand + tiles * 16 * Activations::parts * launch.tokens);
   for (int token = 0; token < launch.tokens; ++token)
     splitRow<Tile>(
-        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch, thread,
+        launch.norm, launch.x + token * launch.xStride, launch.cols, scratch + token % 2 * (kSplitScratch / 2), thread,
         [&](int column, int part) {
           return operand + ((column / 16 * Activations::parts + part) * launch.tokens + token) * 16 +
                  dealt<Tile::dealing>(column % 16);
@@ -214,15 +235,17 @@ __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint1
 template <class Tile, int groups, int panels>
 __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
                                              const uint8_t *shared, int lane) {
-  constexpr int capacity = Tile::Activations::capacity(groups), sumsFloats = Tile::warps * panels * kPanel * capacity;
+  const int capacity = sumsTokens<Tile, groups>(launch.tokens), sumsFloats = Tile::warps * panels * kPanel * capacity;
   const uint32_t full = ptx::shared_address(shared) + at.barriers + 32 * 8, empty = full + 2 * 8;
   Partial best = {0.0f, -1, 0, 0};
   uint32_t turn = 0;
   for (int panel = first; panel < last; panel += panels, ++turn) {
+    if (launch.residual && lane < kPanel && panel * kPanel + lane < launch.rows)
+      ptx::prefetch_l1(launch.residual + panel * kPanel + lane); // of the first token
     ptx::mbarrier_wait(full + turn % 2 * 8, turn / 2 % 2);
-    finishTurn<Tile::warps, capacity, panels>(launch,
+    finishTurn<Tile::warps, panels>(launch,
                                             reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats,
-                                            panel, min(panels, last - panel), lane, best);
+                                            capacity, panel, min(panels, last - panel), lane, best);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(empty + turn % 2 * 8);
@@ -237,7 +260,8 @@ __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const 
                                               uint8_t *shared, int thread) {
   constexpr int pieceCols = Tile::pieceCols(panels), pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
   using Activations = typename Tile::Activations;
-  constexpr int warps = Tile::warps, warpSums = panels * kPanel * Activations::capacity(groups);
+  constexpr int warps = Tile::warps;
+  const int warpSums = panels * kPanel * sumsTokens<Tile, groups>(launch.tokens);
   const int warp = thread / 32, lane = thread % 32;
   const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, empty = full + 16 * 8;
   const uint32_t sumsFull = full + 32 * 8, sumsEmpty = sumsFull + 2 * 8;
@@ -285,7 +309,7 @@ __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const 
     // Sums alternate between two places.
     ptx::mbarrier_wait(sumsEmpty + turn % 2 * 8, turn / 2 % 2 ^ 1);
     float *store = reinterpret_cast<float *>(shared + at.sums) + turn % 2 * warps * warpSums;
-    storeSums<Tile, groups, panels>(sums, store + warp * warpSums, lane);
+    storeSums<Tile, groups, panels>(sums, store + warp * warpSums, launch.tokens, lane);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(sumsFull + turn % 2 * 8);
@@ -300,7 +324,7 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   const int thread = threadIdx.x;
   const int operandBytes =
       groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
-  const StreamShared at(launch.stages * ringStageBytes<Tile>(panels), kSumsBytes<Tile, groups, panels>, operandBytes);
+  const StreamShared at(launch.stages * ringStageBytes<Tile>(panels), sumsBytes<Tile, groups, panels>(launch.tokens), operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
     ptx::griddepcontrol_launch_dependents();
@@ -326,19 +350,18 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   const int last = min(static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) * panels, launch.panels);
   if (first >= last && !launch.partials)
     return ptx::griddepcontrol_wait();
-  constexpr int multiplying = Tile::warps * 32;
+  constexpr int multiplying = kMultiplying<Tile>;
   if (thread >= multiplying && thread < multiplying + 32)
     return streamPanels<Tile, panels>(launch, first, last, ptx::shared_address(shared), full, empty, thread % 32);
-  if (launch.norm.weight && thread < kRowThreads)
-    for (int i = thread * 32; i < launch.cols; i += kRowThreads * 32)
+  if (launch.norm.weight)
+    for (int i = thread * 32; i < launch.cols; i += multiplying * 32)
       ptx::prefetch_l2(launch.norm.weight + i);
   ptx::griddepcontrol_wait();
   if (thread >= multiplying)
     return finishPanels<Tile, groups, panels>(launch, at, first, last, shared, thread % 32);
   if constexpr (groups == 1) {
-    if (thread < kRowThreads)
-      prepareOperand<Tile>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
-                                    reinterpret_cast<float *>(shared + at.scratch), thread);
+    prepareOperand<Tile>(launch, reinterpret_cast<uint16_t *>(shared + at.operand),
+                         reinterpret_cast<float *>(shared + at.sums), thread);
     ptx::bar_sync(kOperandBarrier, multiplying);
   }
   consumePanels<Tile, groups, panels>(launch, at, first, last, shared, thread);
@@ -355,7 +378,7 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
   constexpr uint32_t stageBytes = ringStageBytes<Tile>(panels);
   const int operandBytes =
       groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
-  const uint32_t fixed = StreamShared(0, kSumsBytes<Tile, groups, panels>, operandBytes).total;
+  const uint32_t fixed = StreamShared(0, sumsBytes<Tile, groups, panels>(launch.tokens), operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
   const uint32_t wanted = launch.gated ? kUnderHalfShared : kOverHalfShared;
   if (fixed + stages * stageBytes > wanted && fixed + 2 * stageBytes <= wanted)

@@ -141,7 +141,7 @@ __global__ __launch_bounds__(kTileThreads,
 __global__ __launch_bounds__(kRowThreads) void split_planes_kernel(Norm norm, const float *x, uint16_t *rows, int cols,
                                                                    int64_t xStride, int64_t stride, int tokens,
                                                                    int planes) {
-  __shared__ float scratch[8];
+  __shared__ float scratch[kRowThreads / 16];
   if (threadIdx.x == 0)
     ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();

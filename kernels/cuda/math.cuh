@@ -74,17 +74,18 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-/// Sums over the kRowThreads threads in a fixed tree; every thread gets the sum. `scratch` holds 8 floats.
+/// Sums over `threads` threads in a fixed tree; every thread gets the sum. `scratch` holds threads / 32 floats, which the
+/// next sum may not use: there is no barrier after.
+template <int threads = kRowThreads>
 __device__ __forceinline__ float row_sum(float value, float *scratch, int thread) {
   value = warp_sum(value);
   if (thread % 32 == 0)
     scratch[thread / 32] = value;
-  ptx::bar_sync(kRowBarrier, kRowThreads);
+  ptx::bar_sync(kRowBarrier, threads);
   float sum = scratch[0];
 #pragma unroll
-  for (int warp = 1; warp < kRowThreads / 32; ++warp)
+  for (int warp = 1; warp < threads / 32; ++warp)
     sum += scratch[warp];
-  ptx::bar_sync(kRowBarrier, kRowThreads);
   return sum;
 }
 
@@ -157,7 +158,7 @@ __device__ __forceinline__ float4 normalise_quad(const Norm &norm, float4 v, flo
 }
 
 /// Calls take(column, value) for the row's columns of this thread, four at a time in order, normalised as `norm` says;
-/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds 8 floats. Numbers and weights
+/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds kRowThreads / 16 floats. Numbers and weights
 /// are read a batch ahead of their use; the code is kept short, for a short kernel waits for its instructions too.
 template <class Take>
 __device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t cols, float *scratch, int thread,
@@ -183,7 +184,7 @@ __device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t
       squares = fmaf(a, a, squares), squares = fmaf(b, b, squares);
       squares = fmaf(c, c, squares), squares = fmaf(d, d, squares);
     });
-    factor = 1.0f / sqrtf(row_sum(squares, scratch, thread) / static_cast<float>(cols) + norm.eps);
+    factor = 1.0f / sqrtf(row_sum(squares, scratch + kRowThreads / 32, thread) / static_cast<float>(cols) + norm.eps);
   }
 #pragma unroll 1
   for (int64_t base = 0; base < cols; base += RowBatch::kCols) {
@@ -197,6 +198,74 @@ __device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t
     for (int k = 0; k < RowBatch::kQuads; ++k)
       if (const int64_t i = RowBatch::column(base, k, thread); i < cols)
         take(i, normalise_quad(norm, numbers.quad[k], mean, factor, scales.quad[k], i, cols));
+  }
+}
+
+/// A row for one of many blocks that all read it, where the time to the first product counts: `threads` threads, each
+/// `together` quads at a time in one copy of the code, `depth` loads ahead. Calls take(column, value) as normalise_row
+/// does (without a norm where `normed` is false). `whole`: rows and norm weights are aligned to 16 bytes, and so long. `scratch`
+/// holds threads / 16 floats; another row directly after takes others.
+template <int threads, int together, int depth, bool normed, bool whole, class Take>
+__device__ __forceinline__ void take_row(const Norm &norm, const float *x, int cols, float *scratch, int thread, Take take) {
+  static_assert(depth % together == 0);
+  constexpr int step = 4 * threads;
+  float4 ahead[depth], weights[normed ? depth : together];
+  const auto at = [&](const float *row, int column) {
+    if constexpr (!whole)
+      return load4(row, column, cols, false);
+    return column < cols ? *reinterpret_cast<const float4 *>(row + column) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+  };
+  const auto load = [&](int k, int column) {
+    ahead[k] = at(x, column);
+    if (normed && norm.weight)
+      weights[k] = at(norm.weight, column);
+  };
+#pragma unroll
+  for (int k = 0; k < depth; ++k)
+    load(k, k * step + 4 * thread);
+  float mean = 0.0f, factor = 1.0f;
+  if constexpr (normed) {
+    const auto over = [&](auto use) {
+#pragma unroll
+      for (int k = 0; k < depth; ++k)
+        use(k * step + 4 * thread, ahead[k]);
+#pragma unroll 1
+      for (int column = depth * step + 4 * thread; column < cols; column += step)
+        use(column, at(x, column));
+    };
+    float sum = 0.0f;
+    if (norm.kind == 1) {
+      over([&](int, float4 v) { sum += v.x + v.y + v.z + v.w; });
+      mean = row_sum<threads>(sum, scratch, thread) / static_cast<float>(cols);
+      sum = 0.0f;
+    }
+    over([&](int column, float4 v) {
+      const float a = column < cols ? v.x - mean : 0.0f, b = column + 1 < cols ? v.y - mean : 0.0f,
+                  c = column + 2 < cols ? v.z - mean : 0.0f, d = column + 3 < cols ? v.w - mean : 0.0f;
+      sum = fmaf(a, a, sum), sum = fmaf(b, b, sum), sum = fmaf(c, c, sum), sum = fmaf(d, d, sum);
+    });
+    const float mean_square = row_sum<threads>(sum, scratch + threads / 32, thread) / static_cast<float>(cols);
+    factor = norm.kind < 0 ? 1.0f : __frsqrt_rn(mean_square + norm.eps);
+  }
+#pragma unroll 1
+  for (int base = 4 * thread; base < cols; base += together * step) {
+    float4 now[together], scales[together];
+#pragma unroll
+    for (int k = 0; k < together; ++k)
+      now[k] = ahead[k], scales[k] = weights[k];
+#pragma unroll
+    for (int k = 0; k + together < depth; ++k) {
+      ahead[k] = ahead[k + together];
+      if (normed)
+        weights[k] = weights[k + together];
+    }
+#pragma unroll
+    for (int k = 0; k < together; ++k)
+      load(depth - together + k, base + (depth + k) * step);
+#pragma unroll
+    for (int k = 0; k < together; ++k)
+      if (const int column = base + k * step; column < cols)
+        take(column, normed ? normalise_quad(norm, now[k], mean, factor, scales[k], column, cols) : now[k]);
   }
 }
 

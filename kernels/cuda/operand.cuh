@@ -48,14 +48,14 @@ struct ThreeBfloats {
 
   /// A warp's sums of one row to `to` [token]: the parts of a token are added here.
   template <int groups>
-  __device__ __forceinline__ static void store(const float (&sums)[groups][4], int half, float *to, int t) {
+  __device__ __forceinline__ static void store(const float (&sums)[groups][4], int half, float *to, int tokens, int t) {
 #pragma unroll
     for (int i = 2 * half; i < 2 * half + 2; ++i)
       if constexpr (groups == 1) {
         // Lane t holds part t of tokens 0 and 1.
         const float middle = __shfl_down_sync(0xffffffffu, sums[0][i], 1),
                     low = __shfl_down_sync(0xffffffffu, sums[0][i], 2);
-        if (t == 0)
+        if (t == 0 && i % 2 < tokens)
           to[i % 2] = sums[0][i] + middle + low;
       } else {
         constexpr int apart = groups / 3;
@@ -114,10 +114,11 @@ struct TwoHalves {
   }
 
   template <int groups>
-  __device__ __forceinline__ static void store(const float (&sums)[groups][2], int half, float *to, int t) {
+  __device__ __forceinline__ static void store(const float (&sums)[groups][2], int half, float *to, int tokens, int t) {
 #pragma unroll
     for (int h = 0; h < groups; ++h)
-      to[h * 4 + t] = sums[h][half];
+      if (groups > 1 || t < tokens)
+        to[h * 4 + t] = sums[h][half];
   }
 
 private:

@@ -156,6 +156,11 @@ __device__ __forceinline__ uint32_t lop3_and_xor(uint32_t bits, uint32_t mask, u
   return result;
 }
 
+/// Asks for the cache line at `address` in the first-level cache.
+__device__ __forceinline__ void prefetch_l1(const void *address) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
+}
+
 /// Asks for the cache line at `address` in the second-level cache.
 __device__ __forceinline__ void prefetch_l2(const void *address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
