@@ -169,16 +169,21 @@ __device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const flo
 /// Where a lane's activations of the resident operand lie: absent columns read zeros, at a stride of none.
 template <class Activations>
 struct ResidentPlace {
-  uint32_t at, stride;     // of a tile
+  uint32_t at, stride;       // of a tile
   uint32_t info, infoStride; // of a step
   __device__ ResidentPlace(uint32_t operand, uint32_t zeros, const LinearLaunch &launch, int lane) {
     const int part = Activations::partOf(lane / 4), token = Activations::tokenOf(lane / 4), t = lane % 4;
     const bool present = part < Activations::parts && token < launch.tokens;
     stride = present ? 32 * Activations::parts * launch.tokens : 0;
     at = present ? operand + (part * launch.tokens + token) * 32 + t * 8 : zeros;
-    const uint32_t infos = operand + static_cast<uint32_t>(divideUp(launch.cols, kStepCols)) * 64 * Activations::parts * launch.tokens;
+    const uint32_t infos =
+        operand + static_cast<uint32_t>(divideUp(launch.cols, kStepCols)) * 64 * Activations::parts * launch.tokens;
     infoStride = t < launch.tokens ? 8 * launch.tokens : 0;
     info = t < launch.tokens ? infos + t * 8 : zeros;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    at += steps * 2 * stride;
+    info += steps * infoStride;
   }
 };
 
@@ -189,25 +194,27 @@ __device__ __forceinline__ void loadInfo(uint32_t at, TwoHalves::Info &info) {
 }
 __device__ __forceinline__ void loadInfo(uint32_t, ThreeBfloats::Info &) {}
 
-/// A lane's activations of step `step`.
+/// A lane's activations of the step `ahead` steps after `place`.
+template <class Activations>
+__device__ __forceinline__ void loadResident(const ResidentPlace<Activations> &place, int ahead,
+                                             Operand<Activations, 1> &x) {
+  const uint32_t at = place.at + ahead * 2 * place.stride;
+  x.tile[0][0] = ptx::ld_shared_u64(at);
+  x.tile[1][0] = ptx::ld_shared_u64(at + place.stride);
+  loadInfo(place.info + ahead * place.infoStride, x.info[0]);
+}
+
+/// A lane's activations of step `step` out of the workspace.
 template <class Activations, int groups>
-__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, const ResidentPlace<Activations> &resident,
-                                            int step, int lane, Operand<Activations, groups> &x) {
+__device__ __forceinline__ void loadOperand(const LinearLaunch &launch, int step, int lane,
+                                            Operand<Activations, groups> &x) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int tile = 2 * step + i;
-    if constexpr (groups == 1) {
-      x.tile[i][0] = ptx::ld_shared_u64(resident.at + tile * resident.stride);
-    } else {
+  for (int i = 0; i < 2; ++i)
 #pragma unroll
-      for (int group = 0; group < groups; ++group)
-        x.tile[i][group] = launch.operand[(static_cast<int64_t>(tile) * groups + group) * 32 + lane];
-    }
-  }
-  if constexpr (groups == 1) {
-    loadInfo(resident.info + step * resident.infoStride, x.info[0]);
-  } else if constexpr (Activations::parts == 2) {
-    const auto *infos = reinterpret_cast<const TwoHalves::Info *>(launch.infos) + static_cast<int64_t>(step) * groups * 4;
+    for (int group = 0; group < groups; ++group)
+      x.tile[i][group] = launch.operand[(static_cast<int64_t>(2 * step + i) * groups + group) * 32 + lane];
+  if constexpr (Activations::parts == 2) {
+    const auto *infos = static_cast<const TwoHalves::Info *>(launch.infos) + static_cast<int64_t>(step) * groups * 4;
 #pragma unroll
     for (int group = 0; group < groups; ++group)
       x.info[group] = infos[group * 4 + lane % 4];
@@ -254,62 +261,111 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const S
     storeBest(launch, best, lane, 32);
 }
 
+/// A warp's place in the ring. A stage's two barriers are 128 bytes apart.
+template <class Tile, int panels>
+struct RingPlace {
+  static constexpr uint32_t stageBytes = ringStageBytes<Tile>(panels);
+  uint32_t ring, end, full; // where it begins and ends, the first stage's barrier
+  uint32_t stage, barrier, parity = 0;
+  __device__ RingPlace(uint32_t ring, uint32_t full, int stages)
+      : ring(ring), end(ring + stages * stageBytes), full(full), stage(ring), barrier(full) {}
+  __device__ __forceinline__ void wait() const { ptx::mbarrier_wait(barrier, parity); }
+  /// Gives the stage back and goes on to the next.
+  __device__ __forceinline__ void next(int lane) {
+    __syncwarp();
+    if (lane == 0)
+      ptx::mbarrier_arrive(barrier + 16 * 8);
+    stage += stageBytes, barrier += 8;
+    if (stage == end)
+      stage = ring, barrier = full, parity ^= 1;
+  }
+};
+
+/// The multiplying warps' work on the panels of one turn.
+template <class Tile, int groups, int panels>
+struct Turn {
+  using Activations = typename Tile::Activations;
+  static constexpr int pieceCols = Tile::pieceCols(panels), pieceSteps = pieceCols / kStepCols,
+                       pieceBytes = pieceSteps * Tile::stepBytes, warps = Tile::warps;
+  float sums[panels][groups][Activations::sumsPerGroup] = {};
+
+  __device__ __forceinline__ void multiply(const Tile (&tiles)[panels], const Operand<Activations, groups> &x) {
+#pragma unroll
+    for (int p = 0; p < panels; ++p)
+      tiles[p].multiply(x, sums[p]);
+  }
+
+  /// All panels' tiles of the step at `at`, of which `columns` exist.
+  __device__ __forceinline__ static void load(Tile (&tiles)[panels], uint32_t at, int lane, int columns, uint32_t zeros) {
+#pragma unroll
+    for (int p = 0; p < panels; ++p)
+      tiles[p] = Tile::load(at + p * pieceBytes, lane, columns, zeros);
+  }
+
+  /// A whole piece with the resident operand: the loads of all its steps go before their products.
+  __device__ __forceinline__ void takeWhole(uint32_t at, const ResidentPlace<Activations> &place, int lane, uint32_t zeros) {
+    constexpr int batch = pieceSteps / warps;
+    Operand<Activations, groups> x[batch];
+    Tile tiles[batch][panels];
+#pragma unroll
+    for (int i = 0; i < batch; ++i) {
+      loadResident(place, i * warps, x[i]);
+      load(tiles[i], at + i * warps * Tile::stepBytes, lane, kStepCols, zeros);
+    }
+#pragma unroll
+    for (int i = 0; i < batch; ++i)
+      multiply(tiles[i], x[i]);
+  }
+};
+
 /// The multiplying warps.
 template <class Tile, int groups, int panels>
 __device__ __forceinline__ void consumePanels(const LinearLaunch &launch, const StreamShared &at, int first, int last,
                                               uint8_t *shared, int thread) {
-  constexpr int pieceCols = Tile::pieceCols(panels), pieceBytes = pieceCols / kStepCols * Tile::stepBytes;
   using Activations = typename Tile::Activations;
+  using Work = Turn<Tile, groups, panels>;
   constexpr int warps = Tile::warps;
   const int warpSums = panels * kPanel * sumsTokens<Tile, groups>(launch.tokens);
   const int warp = thread / 32, lane = thread % 32;
-  const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, empty = full + 16 * 8;
+  const uint32_t ring = ptx::shared_address(shared), full = ring + at.barriers, zeros = ring + at.zeros;
   const uint32_t sumsFull = full + 32 * 8, sumsEmpty = sumsFull + 2 * 8;
-  // Steps of a whole piece that a warp takes: their loads go before their products.
-  constexpr int batch = groups == 1 ? pieceCols / kStepCols / warps : 1;
-  const ResidentPlace<Activations> resident(ring + at.operand, ring + at.zeros, launch, lane);
-  int stage = 0;
-  uint32_t parity = 0, turn = 0;
+  const ResidentPlace<Activations> resident(ring + at.operand, zeros, launch, lane);
+  const int wholePieces = groups == 1 ? launch.cols / Work::pieceCols : 0;
+  RingPlace<Tile, panels> place(ring, full, launch.stages);
+  uint32_t turn = 0;
   for (int panel = first; panel < last; panel += panels, ++turn) {
-    float sums[panels][groups][Activations::sumsPerGroup] = {};
-    for (int column = 0; column < launch.cols; column += pieceCols) {
-      const int cols = min(pieceCols, launch.cols - column), steps = static_cast<int>(divideUp(cols, kStepCols));
-      const uint32_t piece = ring + stage * (pieceBytes * panels);
-      ptx::mbarrier_wait(full + stage * 8, parity);
-      const auto takeSteps = [&]<int count>(int firstStep) {
-        Operand<Activations, groups> x[count];
-        Tile tiles[count][panels];
-#pragma unroll
-        for (int i = 0; i < count; ++i) {
-          const int step = firstStep + i * warps;
-          loadOperand(launch, resident, column / kStepCols + step, lane, x[i]);
-#pragma unroll
-          for (int p = 0; p < panels; ++p)
-            tiles[i][p] = Tile::load(piece + p * pieceBytes + step * Tile::stepBytes, lane, cols - step * kStepCols,
-                                     ring + at.zeros);
-        }
-#pragma unroll
-        for (int i = 0; i < count; ++i)
-#pragma unroll
-          for (int p = 0; p < panels; ++p)
-            tiles[i][p].multiply(x[i], sums[p]);
-      };
-      if (batch > 1 && cols == pieceCols)
-        takeSteps.template operator()<batch>(warp);
-      else
+    Work work;
+    if constexpr (groups == 1) {
+      ResidentPlace<Activations> mine = resident;
+      mine.advance(warp);
 #pragma unroll 1
-        for (int step = warp; step < steps; step += warps)
-          takeSteps.template operator()<1>(step);
-      __syncwarp();
-      if (lane == 0)
-        ptx::mbarrier_arrive(empty + stage * 8);
-      if (++stage == launch.stages)
-        stage = 0, parity ^= 1;
+      for (int i = 0; i < wholePieces; ++i) {
+        place.wait();
+        work.takeWhole(place.stage + warp * Tile::stepBytes, mine, lane, zeros);
+        mine.advance(Work::pieceSteps);
+        place.next(lane);
+      }
+    }
+    for (int column = wholePieces * Work::pieceCols; column < launch.cols; column += Work::pieceCols) {
+      const int cols = min(Work::pieceCols, launch.cols - column);
+      place.wait();
+#pragma unroll 1
+      for (int step = warp; step * kStepCols < cols; step += warps) {
+        Operand<Activations, groups> x;
+        Tile tiles[panels];
+        if constexpr (groups == 1)
+          loadResident(resident, column / kStepCols + step, x);
+        else
+          loadOperand(launch, column / kStepCols + step, lane, x);
+        Work::load(tiles, place.stage + step * Tile::stepBytes, lane, cols - step * kStepCols, zeros);
+        work.multiply(tiles, x);
+      }
+      place.next(lane);
     }
     // Sums alternate between two places.
     ptx::mbarrier_wait(sumsEmpty + turn % 2 * 8, turn / 2 % 2 ^ 1);
     float *store = reinterpret_cast<float *>(shared + at.sums) + turn % 2 * warps * warpSums;
-    storeSums<Tile, groups, panels>(sums, store + warp * warpSums, launch.tokens, lane);
+    storeSums<Tile, groups, panels>(work.sums, store + warp * warpSums, launch.tokens, lane);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(sumsFull + turn % 2 * 8);
