@@ -7,8 +7,8 @@
 // enters as two or three columns whose products are summed (operand.cuh).
 //
 // Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns)
-// s = w mod W in order into one accumulator (bf16: for each part; (high + middle) + low); then the warps in order; then bias,
-// activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+// s = w mod W in order into one accumulator (bf16: for each part; (high + middle) + low); then the first half
+// of the warps in order plus the second half; then bias, activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
 // 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.
@@ -135,35 +135,67 @@ __device__ __forceinline__ void storeSums(const float (&sums)[panels][groups][co
                                                 tokens, lane % 4);
 }
 
-/// The warps' sums of one output, in order.
+/// The sums of half of the warps, in order.
 template <int warps, int panels>
-__device__ __forceinline__ float mergeSums(const float *sums, int capacity, int panelRow, int token) {
-  float sum = sums[panelRow * capacity + token];
+__device__ __forceinline__ float mergeHalf(const float *sums, int capacity, int half, int panelRow, int token) {
+  const float *from = sums + (half * (warps / 2) * panels * kPanel + panelRow) * capacity + token;
+  float sum = *from;
 #pragma unroll
-  for (int warp = 1; warp < warps; ++warp)
-    sum += sums[(warp * panels * kPanel + panelRow) * capacity + token];
+  for (int warp = 1; warp < warps / 2; ++warp)
+    sum = __fadd_rn(sum, from[warp * panels * kPanel * capacity]);
   return sum;
+}
+
+/// Stores one output of which the sum is known, and keeps the best logit.
+__device__ __forceinline__ void storeOutput(const LinearLaunch &launch, float sum, float up, int lane, int row, int token,
+                                            Partial &best) {
+  float value = finishSums(launch, sum, up, lane, row, token);
+  if (launch.partials)
+    value = finishLogit(launch, value, row, best);
+  launch.y[token * launch.yStride + row] = value;
 }
 
 /// Writes the outputs of the panels [panel, panel + present) from the warps' sums.
 template <int warps, int panels>
-__device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int capacity, int panel, int present,
-                                           int thread, Partial &best) {
+__device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const float *sums, int capacity, int panel,
+                                           int present, int thread, Partial &best) {
   const int perUnit = launch.gated ? 2 : 1, outputs = present / perUnit * kPanel * launch.tokens;
+  const auto merge = [&](int panelRow, int token) {
+    return __fadd_rn(mergeHalf<warps, panels>(sums, capacity, 0, panelRow, token),
+                     mergeHalf<warps, panels>(sums, capacity, 1, panelRow, token));
+  };
 #pragma unroll 1
   for (int i = thread; i < outputs; i += 32) {
     const int lane = i % kPanel, token = i / kPanel % launch.tokens, unit = i / kPanel / launch.tokens;
-    const int row = (panel / perUnit + unit) * kPanel + lane;
-    if (row >= launch.rows)
-      continue;
-    const float sum = mergeSums<warps, panels>(sums, capacity, unit * perUnit * kPanel + lane, token);
-    const float up =
-        launch.gated ? mergeSums<warps, panels>(sums, capacity, (unit * perUnit + 1) * kPanel + lane, token) : 0.0f;
-    float value = finishSums(launch, sum, up, lane, row, token);
-    if (launch.partials)
-      value = finishLogit(launch, value, row, best);
-    launch.y[token * launch.yStride + row] = value;
+    const int row = (panel / perUnit + unit) * kPanel + lane, panelRow = unit * perUnit * kPanel + lane;
+    if (row < launch.rows)
+      storeOutput(launch, merge(panelRow, token), launch.gated ? merge(panelRow + kPanel, token) : 0.0f, lane, row, token,
+                  best);
   }
+}
+
+/// The same for one token: half a warp adds half of the sums. What a turn takes here bounds how fast turns may follow.
+template <int warps, int panels>
+__device__ __forceinline__ void finishOne(const LinearLaunch &launch, const float *sums, int panel, int present,
+                                          int thread, Partial &best) {
+  const int lane = thread % kPanel;
+  float merged[panels];
+#pragma unroll
+  for (int p = 0; p < panels; ++p) {
+    const float half = mergeHalf<warps, panels>(sums, 1, thread / kPanel, p * kPanel + lane, 0);
+    merged[p] = __fadd_rn(__shfl_sync(0xffffffffu, half, lane), __shfl_sync(0xffffffffu, half, lane + kPanel));
+  }
+  if (thread >= kPanel)
+    return;
+  if (panels == 2 && launch.gated) {
+    if (const int row = panel / 2 * kPanel + lane; row < launch.rows)
+      storeOutput(launch, merged[0], merged[panels - 1], lane, row, 0, best);
+    return;
+  }
+#pragma unroll
+  for (int p = 0; p < panels; ++p)
+    if (const int row = (panel + p) * kPanel + lane; p < present && row < launch.rows)
+      storeOutput(launch, merged[p], 0.0f, lane, row, 0, best);
 }
 
 /// Where a lane's activations of the resident operand lie: absent columns read zeros, at a stride of none.
@@ -250,9 +282,11 @@ __device__ __forceinline__ void finishPanels(const LinearLaunch &launch, const S
     if (launch.residual && lane < kPanel && panel * kPanel + lane < launch.rows)
       ptx::prefetch_l1(launch.residual + panel * kPanel + lane); // of the first token
     ptx::mbarrier_wait(full + turn % 2 * 8, turn / 2 % 2);
-    finishTurn<Tile::warps, panels>(launch,
-                                            reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats,
-                                            capacity, panel, min(panels, last - panel), lane, best);
+    const float *sums = reinterpret_cast<const float *>(shared + at.sums) + turn % 2 * sumsFloats;
+    if (capacity == 1)
+      finishOne<Tile::warps, panels>(launch, sums, panel, min(panels, last - panel), lane, best);
+    else
+      finishTurn<Tile::warps, panels>(launch, sums, capacity, panel, min(panels, last - panel), lane, best);
     __syncwarp();
     if (lane == 0)
       ptx::mbarrier_arrive(empty + turn % 2 * 8);
@@ -454,11 +488,12 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
                            bytes, stream, launch);
 }
 
-/// Launches for 1 to 16 tokens.
+/// Launches for 1 to 16 tokens. Two panels at a time share their activations, where there are enough for every block.
 template <class Tile>
 Status launchStreamTokens(const LinearLaunch &launch, cudaStream_t stream) {
   if (!launch.operand)
-    return launch.gated ? launchStream<Tile, 1, 2>(launch, stream) : launchStream<Tile, 1, 1>(launch, stream);
+    return launch.gated || launch.panels >= 16 * multiprocessors() ? launchStream<Tile, 1, 2>(launch, stream)
+                                                                   : launchStream<Tile, 1, 1>(launch, stream);
   constexpr int few = Tile::Activations::groupsOf(8), many = Tile::Activations::groupsOf(16);
   return launch.tokens <= 8 ? launchStream<Tile, few, 2>(launch, stream) : launchStream<Tile, many, 2>(launch, stream);
 }
