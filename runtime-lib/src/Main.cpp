@@ -7,18 +7,11 @@
 #include "runtime-lib/src/Text.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <fcntl.h>
 #include <new>
 #include <string_view>
 #include <unistd.h>
-
-/// What std::terminate calls. libstdc++'s own brings its demangler, 40 KB, into every executable, to name an exception
-/// that nobody catches; main catches all.
-namespace __cxxabiv1 {
-std::terminate_handler __terminate_handler = std::abort;
-} // namespace __cxxabiv1
 
 namespace {
 
