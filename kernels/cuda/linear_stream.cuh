@@ -459,7 +459,8 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
 
 /// Shared memory of a block (a multiprocessor has 228 KiB, of which each block takes 1 KiB more). A kernel's blocks are
 /// placed as its predecessors leave, and the first multiprocessor to become free would take two of them while others
-/// get none. So all but gated launches ask for just over half; a gated one for what fits beside such a block.
+/// get none. So most launches ask for just over half; gated ones, and of scaled formats those with a norm, for what fits
+/// beside such a block. (A bf16 `down` takes more than half for its activations: its successor gets no place beside it.)
 constexpr uint32_t kOverHalfShared = 113 * 1024 + 512, kUnderHalfShared = 112 * 1024 + 512, kAllShared = 227 * 1024;
 
 /// Launches with the ring's depth and the number of blocks chosen.
@@ -470,14 +471,15 @@ Status launchStream(LinearLaunch launch, cudaStream_t stream) {
       groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
   const uint32_t fixed = StreamShared(0, sumsBytes<Tile, groups, panels>(launch.tokens), operandBytes).total;
   uint32_t stages = Tile::ringBytes / stageBytes;
-  const uint32_t wanted = launch.gated ? kUnderHalfShared : kOverHalfShared;
+  const bool beside = launch.gated || (Tile::Activations::parts == 2 && launch.norm.kind >= 0);
+  const uint32_t wanted = beside ? kUnderHalfShared : kOverHalfShared;
   if (fixed + stages * stageBytes > wanted && fixed + 2 * stageBytes <= wanted)
     stages = (wanted - fixed) / stageBytes;
   while (stages > 2 && fixed + stages * stageBytes > kAllShared)
     --stages;
   launch.stages = static_cast<int>(stages);
   uint32_t bytes = fixed + stages * stageBytes;
-  if (!launch.gated && bytes < kOverHalfShared)
+  if (!beside && bytes < kOverHalfShared)
     bytes = kOverHalfShared;
   const auto kernel = linear_stream_kernel<Tile, groups, panels>;
   if (const Status status = allowShared(kernel, bytes))
