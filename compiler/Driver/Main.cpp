@@ -5,6 +5,7 @@
 #include "compiler/Driver/CalibrateCommand.h"
 #include "compiler/Driver/CompileCommand.h"
 #include "compiler/Driver/InspectCommand.h"
+#include "compiler/Driver/RunCommand.h"
 #include "compiler/Support/Error.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -63,6 +64,35 @@ int runCalibrate(int argc, char **argv) {
   return report(calibrate(options));
 }
 
+int runRun(int argc, char **argv) {
+  CLI::App app("Runs a model's golden sequences on a back end and judges its tokens; exit 0 where every sequence is as expected.", "mcc run");
+  RunOptions options;
+  app.add_option("INPUTS", options.model.inputs, "[SPEC] CHECKPOINT, as mcc takes them")->required()->expected(1, 2);
+  app.add_option("--backend", options.backend, "which (mcc backends lists them)")->capture_default_str();
+  app.add_option("--sequences", options.sequences, "a golden file: prompts and the tokens that follow")->required();
+  app.add_option("--ctx", options.model.context, "positions of the cache (default: the model's own, at most a quarter of RAM)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  app.add_option("-o,--output", options.model.output, "folder for what the back end writes")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  bool ok = false;
+  int status = report(runBackend(options, ok));
+  return status == 0 && !ok ? 1 : status;
+}
+
+int runBackends(int argc, char **argv) {
+  CLI::App app("Lists the back ends, and why one cannot be used on this machine.", "mcc backends");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  listBackends();
+  return 0;
+}
+
 // Adds the options about devices; returns that of `gpuBytes`, whose absence says something.
 CLI::Option *addPlacement(CLI::App &app, PlacementOptions &options, uint64_t &gpuBytes) {
   const auto tokens = CLI::Range(int64_t(0), int64_t(1) << 24);
@@ -81,7 +111,9 @@ int runCompile(int argc, char **argv) {
                "  mcc config.json model.safetensors -o out/   a spec and a checkpoint\n"
                "  mcc config.json random:1 -o out/            made-up weights, for benchmarks\n"
                "  mcc inspect FILE                            what a file says (mcc inspect --help)\n"
-               "  mcc calibrate -o machine.json               what this machine's devices take (mcc calibrate --help)",
+               "  mcc calibrate -o machine.json               what this machine's devices take (mcc calibrate --help)\n"
+               "  mcc run MODEL --sequences FILE -o out/      a golden file on a back end (mcc run --help)\n"
+               "  mcc backends                                the back ends, and which are usable here",
                "mcc");
   CompileOptions options;
   std::string emit = "exe";
@@ -121,6 +153,10 @@ int mccMain(int argc, char **argv) {
     return runInspect(argc - 1, argv + 1);
   if (argc > 1 && llvm::StringRef(argv[1]) == "calibrate")
     return runCalibrate(argc - 1, argv + 1);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "run")
+    return runRun(argc - 1, argv + 1);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "backends")
+    return runBackends(argc - 1, argv + 1);
   return runCompile(argc, argv);
 }
 

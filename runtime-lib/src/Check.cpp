@@ -7,50 +7,7 @@
 #include "runtime-lib/src/Text.h"
 #include "runtime-lib/src/TextPrompt.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace mcc::runtime {
-
-size_t CheckReport::count(Verdict verdict) const {
-  return static_cast<size_t>(std::count_if(sequences.begin(), sequences.end(),
-                                           [verdict](const SequenceReport &s) { return s.verdict == verdict; }));
-}
-
-bool CheckReport::ok() const {
-  const auto sequenceOk = [](const SequenceReport &sequence) {
-    return sequence.verdict != Verdict::Wrong && sequence.textFaults.empty() &&
-           (!sequence.lastLogits || sequence.lastLogits->within);
-  };
-  return (!logits || logits->within) && std::all_of(sequences.begin(), sequences.end(), sequenceOk);
-}
-
-LogitDifference compareLogits(std::span<const float> found, std::span<const float> expected, double tolerance) {
-  LogitDifference result;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double difference = std::fabs(double(found[i]) - double(expected[i]));
-    // Written so that NaN counts as the greatest difference of all.
-    if (!(difference <= result.greatest)) {
-      result.greatest = difference;
-      result.index = static_cast<int64_t>(i);
-    }
-    if (std::isnan(difference))
-      break;
-  }
-  result.within = result.greatest <= tolerance;
-  return result;
-}
-
-/// Judges a token that differs from the expected one at `step`.
-static void recordDifference(const GoldenSequence &sequence, size_t step, int32_t found, double marginTolerance,
-                             SequenceReport &report) {
-  report.step = static_cast<int64_t>(step);
-  report.expected = sequence.expect[step];
-  report.found = found;
-  if (!sequence.margin.empty())
-    report.margin = sequence.margin[step];
-  report.verdict = report.margin && *report.margin < marginTolerance ? Verdict::Tie : Verdict::Wrong;
-}
 
 static std::string joinIds(std::span<const int32_t> ids) {
   std::string text;
@@ -102,7 +59,7 @@ struct Judge {
     const size_t step = tokens++;
     if (token == sequence.expect[step])
       return true;
-    recordDifference(sequence, step, token, tolerance.margin, report);
+    recordDifference(sequence, step, token, tolerance, report);
     return false;
   }
 };

@@ -1,5 +1,5 @@
 // The check's report as text and as JSON.
-#include "runtime-lib/src/Check.h"
+#include "runtime-lib/src/Judgement.h"
 #include "runtime-lib/src/Text.h"
 
 #include <cmath>

@@ -325,6 +325,7 @@ class Environment(TestCase):
 
     def test_failing_compiler(self):
         self.linked({"CC": "false"}, r"'\S*false' could not link the executable \(exit 1\)")
+        self.linked({"TMPDIR": "/no/such"}, r"cannot make a temporary file for what '\S*cc' prints: no such file or directory")
 
 
 if __name__ == "__main__":
