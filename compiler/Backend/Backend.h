@@ -29,9 +29,10 @@ struct Brought {
   std::string artefact; ///< path of what `run` runs
 };
 
-/// Tokens of every sequence, `newTokens` each, in the order asked for.
+/// What was generated for one sequence.
 struct Generated {
-  std::vector<std::vector<int32_t>> tokens;
+  std::vector<int32_t> tokens; ///< `newTokens` of them
+  std::vector<double> margins; ///< largest less second largest logit behind every token; empty where not asked for
 };
 
 /// One way to run a model. A refusal is a diagnosed error that begins with the back end's name and says what is
@@ -46,8 +47,10 @@ public:
   virtual std::optional<std::string> missing() const = 0;
   /// Writes the model's artefacts under `model.output`.
   virtual llvm::Expected<Brought> bringUp(const BackendModel &model) const = 0;
-  /// Brings the model up and runs every sequence greedily from an empty state, past end tokens.
-  virtual llvm::Expected<Generated> run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences) const = 0;
+  /// Brings the model up and runs every sequence greedily from an empty state, past end tokens; returns what each gave, in
+  /// order, with margins where `margins` is set.
+  virtual llvm::Expected<std::vector<Generated>> run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences,
+                                                     bool margins) const = 0;
 };
 
 /// Returns every back end, in the order they are listed to users. The storage is static.

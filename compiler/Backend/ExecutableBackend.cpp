@@ -4,11 +4,16 @@
 #include "compiler/Backend/CudaDevice.h"
 #include "compiler/Driver/CompileCommand.h"
 #include "compiler/Driver/Installation.h"
+#include "compiler/Import/Safetensors.h"
 #include "compiler/Support/Error.h"
 #include "compiler/Support/Execute.h"
+#include "compiler/Support/ScratchFolder.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
+
+#include <algorithm>
+#include <cassert>
 
 namespace mcc {
 namespace {
@@ -31,6 +36,20 @@ std::optional<std::vector<int32_t>> parseTokens(llvm::StringRef text) {
   return tokens;
 }
 
+// Returns the margins of the first `count` rows of `logits`, f32 [rows, vocabulary], as an executable writes them.
+std::vector<double> marginsOf(const Checkpoint &file, int64_t count) {
+  const TensorInfo *logits = file.find("logits");
+  assert(logits && logits->rows() >= count && "an executable writes a row for every token");
+  std::vector<float> row(static_cast<size_t>(logits->cols()));
+  std::vector<double> margins;
+  for (int64_t i = 0; i < count; ++i) {
+    file.readRows(*logits, i, 1, reinterpret_cast<uint8_t *>(row.data()));
+    std::partial_sort(row.begin(), row.begin() + std::min<size_t>(2, row.size()), row.end(), std::greater<float>());
+    margins.push_back(row.size() > 1 ? double(row[0]) - double(row[1]) : 0.0);
+  }
+  return margins;
+}
+
 class ExecutableBackend : public Backend {
 public:
   ExecutableBackend(llvm::StringRef name, llvm::StringRef summary, llvm::StringRef placement)
@@ -39,11 +58,12 @@ public:
   llvm::StringRef summary() const override { return ownSummary; }
   std::optional<std::string> missing() const override;
   llvm::Expected<Brought> bringUp(const BackendModel &model) const override;
-  llvm::Expected<Generated> run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences) const override;
+  llvm::Expected<std::vector<Generated>> run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences,
+                                             bool margins) const override;
 
 private:
   bool onGpu() const { return placement == "gpu"; }
-  llvm::Expected<std::vector<int32_t>> runOne(llvm::StringRef executable, const BackendSequence &sequence) const;
+  llvm::Expected<Generated> runOne(llvm::StringRef executable, const BackendSequence &sequence, const std::string &logits) const;
 
   llvm::StringRef ownName, ownSummary, placement;
 };
@@ -74,10 +94,13 @@ llvm::Expected<Brought> ExecutableBackend::bringUp(const BackendModel &model) co
   return Brought{executable.str().str()};
 }
 
-llvm::Expected<std::vector<int32_t>> ExecutableBackend::runOne(llvm::StringRef executable,
-                                                               const BackendSequence &sequence) const {
+// `logits`: a file for the logits, from which margins come; empty for none.
+llvm::Expected<Generated> ExecutableBackend::runOne(llvm::StringRef executable, const BackendSequence &sequence, const std::string &logits) const {
   std::string prompt = joined(sequence.prompt), count = std::to_string(sequence.newTokens);
-  llvm::Expected<Finished> finished = execute({executable, "--tokens", prompt, "-n", count, "--ignore-eos", "--placement", placement, "--on-gpu-missing=fail"});
+  llvm::SmallVector<llvm::StringRef> command{executable, "--tokens", prompt, "-n", count, "--ignore-eos", "--placement", placement, "--on-gpu-missing=fail"};
+  if (!logits.empty())
+    command.append({"--logits", logits});
+  llvm::Expected<Finished> finished = execute(command);
   if (!finished)
     return finished.takeError();
   std::optional<std::vector<int32_t>> tokens = parseTokens(finished->out);
@@ -86,21 +109,32 @@ llvm::Expected<std::vector<int32_t>> ExecutableBackend::runOne(llvm::StringRef e
   // A run that went on without the GPU has the right tokens of the wrong device.
   if (onGpu() && llvm::StringRef(finished->err).contains("last error"))
     return diagnose(ownName.str(), "the GPU failed; {0}", llvm::StringRef(finished->err).trim());
-  return *tokens;
+  Generated generated{std::move(*tokens), {}};
+  if (logits.empty())
+    return generated;
+  llvm::Expected<std::unique_ptr<Checkpoint>> file = openSafetensors(logits);
+  if (!file)
+    return file.takeError();
+  generated.margins = marginsOf(**file, sequence.newTokens);
+  return generated;
 }
 
-llvm::Expected<Generated> ExecutableBackend::run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences) const {
+llvm::Expected<std::vector<Generated>> ExecutableBackend::run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences,
+                                                              bool margins) const {
   llvm::Expected<Brought> brought = bringUp(model);
   if (!brought)
     return brought.takeError();
-  Generated generated;
+  llvm::Expected<ScratchFolder> folder = ScratchFolder::create("logits");
+  if (!folder)
+    return folder.takeError();
+  std::vector<Generated> all;
   for (const BackendSequence &sequence : sequences) {
-    llvm::Expected<std::vector<int32_t>> tokens = runOne(brought->artefact, sequence);
-    if (!tokens)
-      return tokens.takeError();
-    generated.tokens.push_back(std::move(*tokens));
+    llvm::Expected<Generated> generated = runOne(brought->artefact, sequence, margins ? folder->file("logits.safetensors") : "");
+    if (!generated)
+      return generated.takeError();
+    all.push_back(std::move(*generated));
   }
-  return generated;
+  return all;
 }
 
 } // namespace

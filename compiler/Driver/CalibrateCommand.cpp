@@ -6,43 +6,17 @@
 #include "codegen/Object/Link.h"
 #include "compiler/Driver/Installation.h"
 #include "compiler/Support/Error.h"
+#include "compiler/Support/ScratchFolder.h"
 #include "runtime-lib/placement/Profile.h"
 
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mcc {
 namespace {
-
-// A folder for the program, removed with what is in it.
-class ScratchFolder {
-public:
-  static llvm::Expected<ScratchFolder> create() {
-    ScratchFolder folder;
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("mcc-calibrate", folder.path))
-      return diagnose("", "cannot make a temporary folder for the calibration: {0}", error.message());
-    return folder;
-  }
-  ScratchFolder(ScratchFolder &&other) : path(std::exchange(other.path, {})) {}
-  ~ScratchFolder() {
-    if (!path.empty())
-      llvm::sys::fs::remove_directories(path);
-  }
-  std::string file(llvm::StringRef name) const {
-    llvm::SmallString<128> result(path);
-    llvm::sys::path::append(result, name);
-    return result.str().str();
-  }
-
-private:
-  ScratchFolder() = default;
-  llvm::SmallString<128> path;
-};
 
 llvm::Error writeFile(const std::string &path, llvm::StringRef bytes) {
   std::error_code error;
@@ -79,7 +53,7 @@ llvm::Error makeProgram(llvm::ArrayRef<Format> formats, const ScratchFolder &fol
 
 // Returns the text of a profile that can be read.
 llvm::Expected<std::string> measure(llvm::ArrayRef<Format> formats, int64_t threads, int64_t milliseconds) {
-  llvm::Expected<ScratchFolder> folder = ScratchFolder::create();
+  llvm::Expected<ScratchFolder> folder = ScratchFolder::create("the calibration");
   if (!folder)
     return folder.takeError();
   std::string program = folder->file("calibrate"), output = folder->file("machine.json");

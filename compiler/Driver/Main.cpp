@@ -4,6 +4,7 @@
 
 #include "compiler/Driver/CalibrateCommand.h"
 #include "compiler/Driver/CompileCommand.h"
+#include "compiler/Driver/GoldenCommand.h"
 #include "compiler/Driver/InspectCommand.h"
 #include "compiler/Driver/RunCommand.h"
 #include "compiler/Support/Error.h"
@@ -82,6 +83,30 @@ int runRun(int argc, char **argv) {
   return status == 0 && !ok ? 1 : status;
 }
 
+int runGolden(int argc, char **argv) {
+  CLI::App app("Writes a golden file: prompts, the tokens that a back end gives, and how near the second choice was.", "mcc golden");
+  app.require_subcommand(1);
+  CLI::App *record = app.add_subcommand("record", "run prompts and write what comes");
+  GoldenOptions options;
+  record->add_option("INPUTS", options.model.inputs, "[SPEC] CHECKPOINT, as mcc takes them")->required()->expected(1, 2);
+  record->add_option("--backend", options.backend, "which (mcc backends lists them)")->capture_default_str();
+  CLI::Option *tokens = record->add_option("--tokens", options.prompts, "a prompt as ids, 0,517,62; may be given several times")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  record->add_option("-n", options.newTokens, "tokens after each such prompt")->capture_default_str()->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  CLI::Option *sequences = record->add_option("--sequences", options.sequences, "a golden file whose prompts and lengths to take");
+  record->add_option("--ctx", options.model.context, "positions of the cache (default: the model's own, at most a quarter of RAM)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  record->add_option("-o,--output", options.output, "the file to write")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : usageError;
+  }
+  if (tokens->count() == 0 && sequences->count() == 0) {
+    llvm::errs() << "error: no prompts; give --tokens or --sequences\n";
+    return usageError;
+  }
+  return report(recordGolden(options));
+}
+
 int runBackends(int argc, char **argv) {
   CLI::App app("Lists the back ends, and why one cannot be used on this machine.", "mcc backends");
   try {
@@ -113,6 +138,7 @@ int runCompile(int argc, char **argv) {
                "  mcc inspect FILE                            what a file says (mcc inspect --help)\n"
                "  mcc calibrate -o machine.json               what this machine's devices take (mcc calibrate --help)\n"
                "  mcc run MODEL --sequences FILE -o out/      a golden file on a back end (mcc run --help)\n"
+               "  mcc golden record MODEL --tokens 0,5 -o F   writes a golden file (mcc golden record --help)\n"
                "  mcc backends                                the back ends, and which are usable here",
                "mcc");
   CompileOptions options;
@@ -155,6 +181,8 @@ int mccMain(int argc, char **argv) {
     return runCalibrate(argc - 1, argv + 1);
   if (argc > 1 && llvm::StringRef(argv[1]) == "run")
     return runRun(argc - 1, argv + 1);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "golden")
+    return runGolden(argc - 1, argv + 1);
   if (argc > 1 && llvm::StringRef(argv[1]) == "backends")
     return runBackends(argc - 1, argv + 1);
   return runCompile(argc, argv);

@@ -1,4 +1,4 @@
-"""mcc run and mcc backends: every back end on the same golden file, and what is said where one cannot."""
+"""mcc run, mcc golden record and mcc backends: every back end on the same golden file, and what is said where one cannot."""
 import os
 
 import support
@@ -49,6 +49,35 @@ class Backends(TestCase):
         done = run(MCC, "run", KJV, "--backend", "cuda", "--sequences", GOLDEN, "-o", os.path.join(scratch("run"), "out"),
                    env={**os.environ, "MCC_GPU_FAULT": "cudaGraphLaunch:1"})
         self.diagnosed(done, "^cuda: error: the GPU failed; ")
+
+    def test_record(self):
+        """What is recorded is what the reference recorded, and is judged as it was."""
+        recorded = os.path.join(scratch("golden"), "recorded.json")
+        self.ran(MCC, "golden", "record", KJV, "--tokens", "0,1143,259,1796,1239", "-n", "8", "--sequences", GOLDEN, "-o", recorded)
+        found, expected = read_json(recorded)["sequences"], read_json(GOLDEN)["sequences"]
+        self.assertEqual([s["expect"] for s in found[1:]], [s["expect"] for s in expected])
+        self.assertEqual(found[0]["expect"], expected[0]["expect"][:8])
+        for mine, theirs in zip(found[1:], expected):
+            self.assertEqual(mine["prompt"], theirs["prompt"])
+            for a, b in zip(mine["margin"], theirs["margin"]):
+                self.assertAlmostEqual(a, b, delta=1e-3)
+        self.judged(KJV, recorded)
+
+    def test_record_refusals(self):
+        def refused(*options, code=1, **environment):
+            out = os.path.join(scratch("golden"), "no.json")
+            done = run(MCC, "golden", "record", KJV, "-o", out, *options, env={**os.environ, **environment})
+            self.assertFalse(os.path.exists(out))
+            self.assertEqual(done.code, code, done)
+            return done
+        self.diagnosed(refused("--tokens", "5,99999"), "--tokens: the vocabulary has 2048 ids, 0 to 2047; 99999 is none")
+        self.diagnosed(refused("--tokens", "5,x"), "--tokens takes ids separated by commas, not '5,x'")
+        self.diagnosed(refused("--tokens", "5", "-n", "500", "--ctx", "20"),
+                       "--tokens: a prompt of 1 and 500 new tokens need 500 cache positions; the context is 20")
+        self.diagnosed(refused("--tokens", "5", TMPDIR="/no/such"), "cannot make a temporary folder for the model: no such file")
+        self.assertIn("no prompts; give --tokens or --sequences", refused(code=2).err)
+        done = run(MCC, "golden", "record", KJV, "--tokens", "5", "-n", "2", "-o", "/no/such/golden.json")
+        self.diagnosed(done, "^/no/such/golden.json: error: cannot write: no such file")
 
     def test_refusals(self):
         def refused(*options, golden=GOLDEN):
