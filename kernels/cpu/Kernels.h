@@ -107,6 +107,16 @@ void mcc_cpu_scale(const MccStep *step, int64_t tokens, const float *x, float *y
 void mcc_cpu_xielu(const MccStep *step, int64_t tokens, const float *x, const float *parameters, float *y, int64_t cols,
                    int64_t xStride, int64_t yStride);
 
+void mcc_cpu_conv2d(const MccStep *step, int64_t tokens, const float *x, const float *weight, const float *scale,
+                    const float *bias, const float *residual, float *y, int64_t batch, int64_t channels, int64_t height,
+                    int64_t width, int64_t outChannels, int64_t outHeight, int64_t outWidth, int64_t kernelH,
+                    int64_t kernelW, int64_t strideH, int64_t strideW, int64_t padTop, int64_t padLeft,
+                    int64_t dilationH, int64_t dilationW, int64_t groups, int64_t activation);
+void mcc_cpu_pool2d(const MccStep *step, int64_t tokens, const float *x, float *y, int64_t kind, int64_t planes,
+                    int64_t height, int64_t width, int64_t outHeight, int64_t outWidth, int64_t kernelH,
+                    int64_t kernelW, int64_t strideH, int64_t strideW, int64_t padTop, int64_t padLeft,
+                    int64_t padBottom, int64_t padRight, int64_t dilationH, int64_t dilationW, int64_t includePad);
+
 /// Returns 1 where the target has 32 registers of 512 bits, which doubles the tiles of `linear`. Results do not
 /// depend on it. A weak default; codegen may replace its body for its target.
 int64_t mcc_cpu_wide_registers(void);

@@ -4,6 +4,7 @@
 #include "kernels/KernelTable.h"
 #include "kernels/cuda/Attention.h"
 #include "kernels/cuda/Experts.h"
+#include "kernels/cuda/Image.h"
 #include "kernels/cuda/Linear.h"
 #include "kernels/cuda/Rows.h"
 #include "kernels/cuda/State.h"
@@ -182,6 +183,18 @@ cuda::Status startAssemble(const Arguments &a) {
                               a.context.stream);
 }
 
+cuda::Status startConv2d(const Arguments &a) {
+  return cuda::launchConv2d({a.floats(0), a.floats(1), a.floats(2), a.floats(3), a.floats(4), a.floats(5), a.number(0), a.number(1), a.number(2), a.number(3), a.number(4), a.number(5),
+                             a.number(6), a.number(7), a.number(8), a.number(9), a.number(10), a.number(11), a.number(12), a.number(13), a.number(14), a.number(15), a.number(16)},
+                            a.context.stream);
+}
+
+cuda::Status startPool2d(const Arguments &a) {
+  return cuda::launchPool2d({a.floats(0), a.floats(1), a.number(0), a.number(1), a.number(2), a.number(3), a.number(4), a.number(5), a.number(6), a.number(7), a.number(8),
+                             a.number(9), a.number(10), a.number(11), a.number(12), a.number(13), a.number(14), a.number(15), a.number(16)},
+                            a.context.stream);
+}
+
 struct Entry {
   std::string_view name;
   cuda::Status (*start)(const Arguments &arguments);
@@ -196,6 +209,7 @@ constexpr Entry entries[] = {
     {"conv", startConv},       {"selective_scan", startSelectiveScan}, {"state_scan", startStateScan},
     {"delta_scan", startDeltaScan}, {"route", startRoute},    {"experts", startExperts},
     {"combine", startCombine}, {"assemble", startAssemble},
+    {"conv2d", startConv2d},   {"pool2d", startPool2d},
 };
 
 const Entry *entryOf(uint32_t kernel) {

@@ -92,6 +92,23 @@ static double rowBytes(const Arguments &arguments, Format format) {
   return -1;
 }
 
+// Images, whose work does not know of tokens: a convolution is a product over all windows.
+static Work convolutionWork(const Arguments &arguments) {
+  Work work;
+  work.m = arguments["batch"] * arguments["out_height"] * arguments["out_width"];
+  work.n = arguments["out_channels"];
+  work.k = arguments["channels"] / arguments["groups"] * arguments["kernel_h"] * arguments["kernel_w"];
+  work.weightBytes = bytesOf(Format::F32, work.n * work.k);
+  return work;
+}
+
+static Work poolingWork(const Arguments &arguments) {
+  Work work;
+  work.rowBytes = sizeof(float) * arguments["planes"] * arguments["out_height"] * arguments["out_width"] *
+                  (1 + arguments["kernel_h"] * arguments["kernel_w"]);
+  return work;
+}
+
 Result<Work> workOf(const Launch &launch, int64_t tokens, int64_t position) {
   const KernelInfo *kernel = findKernel(launch.kernel);
   if (!kernel)
@@ -111,6 +128,10 @@ Result<Work> workOf(const Launch &launch, int64_t tokens, int64_t position) {
   }
   if (kernel->name == "attention")
     return attentionWork(arguments, tokens, position);
+  if (kernel->name == "conv2d")
+    return convolutionWork(arguments);
+  if (kernel->name == "pool2d")
+    return poolingWork(arguments);
   if (kernel->name == "argmax") // a record of each worker: nothing beside its launch
     return Work{};
   const double bytes = rowBytes(arguments, launch.format);
