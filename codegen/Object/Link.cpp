@@ -11,17 +11,20 @@
 
 namespace mcc {
 
-llvm::Error linkExecutable(llvm::StringRef object, llvm::ArrayRef<llvm::StringRef> archives, llvm::StringRef executable) {
+llvm::Error linkExecutable(llvm::StringRef object, llvm::ArrayRef<llvm::StringRef> archives,
+                           llvm::StringRef executable) {
   const char *fromEnvironment = std::getenv("CC");
   llvm::StringRef name = fromEnvironment && *fromEnvironment ? fromEnvironment : "cc";
   auto program = llvm::sys::findProgramByName(name);
   if (!program)
-    return diagnose("", "no C compiler '{0}' on PATH for the final link; install one (apt install gcc) or set CC", name);
+    return diagnose("", "no C compiler '{0}' on PATH for the final link; install one (apt install gcc) or set CC",
+                    name);
 
   // The archive holds main(); only what main reaches is kept.
   llvm::SmallVector<llvm::StringRef> arguments{*program, "-o", executable, object};
   arguments.append(archives.begin(), archives.end());
-  arguments.append({"-Wl,--gc-sections", "-Wl,-O1", "-static-libgcc", "-Wl,--as-needed", "-Wl,-z,noexecstack", "-Wl,--build-id=none", "-s", "-lm", "-lpthread", "-ldl", "-lrt"});
+  arguments.append({"-Wl,--gc-sections", "-Wl,-O1", "-static-libgcc", "-Wl,--as-needed", "-Wl,-z,noexecstack",
+                    "-Wl,--build-id=none", "-s", "-lm", "-lpthread", "-ldl", "-lrt"});
   llvm::Expected<Finished> finished = execute(arguments);
   if (!finished)
     return finished.takeError();

@@ -47,10 +47,10 @@ public:
   virtual std::optional<std::string> missing() const = 0;
   /// Writes the model's artefacts under `model.output`.
   virtual llvm::Expected<Brought> bringUp(const BackendModel &model) const = 0;
-  /// Brings the model up and runs every sequence greedily from an empty state, past end tokens; returns what each gave, in
-  /// order, with margins where `margins` is set.
-  virtual llvm::Expected<std::vector<Generated>> run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences,
-                                                     bool margins) const = 0;
+  /// Brings the model up and runs every sequence greedily from an empty state, past end tokens; returns what each gave,
+  /// in order, with margins where `margins` is set.
+  virtual llvm::Expected<std::vector<Generated>> run(const BackendModel &model,
+                                                     llvm::ArrayRef<BackendSequence> sequences, bool margins) const = 0;
 };
 
 /// Returns every back end, in the order they are listed to users. The storage is static.

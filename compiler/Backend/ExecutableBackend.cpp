@@ -63,7 +63,8 @@ public:
 
 private:
   bool onGpu() const { return placement == "gpu"; }
-  llvm::Expected<Generated> runOne(llvm::StringRef executable, const BackendSequence &sequence, const std::string &logits) const;
+  llvm::Expected<Generated> runOne(llvm::StringRef executable, const BackendSequence &sequence,
+                                   const std::string &logits) const;
 
   llvm::StringRef ownName, ownSummary, placement;
 };
@@ -95,9 +96,11 @@ llvm::Expected<Brought> ExecutableBackend::bringUp(const BackendModel &model) co
 }
 
 // `logits`: a file for the logits, from which margins come; empty for none.
-llvm::Expected<Generated> ExecutableBackend::runOne(llvm::StringRef executable, const BackendSequence &sequence, const std::string &logits) const {
+llvm::Expected<Generated> ExecutableBackend::runOne(llvm::StringRef executable, const BackendSequence &sequence,
+                                                    const std::string &logits) const {
   std::string prompt = joined(sequence.prompt), count = std::to_string(sequence.newTokens);
-  llvm::SmallVector<llvm::StringRef> command{executable, "--tokens", prompt, "-n", count, "--ignore-eos", "--placement", placement, "--on-gpu-missing=fail"};
+  llvm::SmallVector<llvm::StringRef> command{
+      executable, "--tokens", prompt, "-n", count, "--ignore-eos", "--placement", placement, "--on-gpu-missing=fail"};
   if (!logits.empty())
     command.append({"--logits", logits});
   llvm::Expected<Finished> finished = execute(command);
@@ -105,7 +108,8 @@ llvm::Expected<Generated> ExecutableBackend::runOne(llvm::StringRef executable, 
     return finished.takeError();
   std::optional<std::vector<int32_t>> tokens = parseTokens(finished->out);
   if (finished->status != 0 || !tokens || static_cast<int64_t>(tokens->size()) != sequence.newTokens)
-    return diagnose(ownName.str(), "{0} ended with {1}: {2}", executable, finished->status, llvm::StringRef(finished->err.empty() ? finished->out : finished->err).trim());
+    return diagnose(ownName.str(), "{0} ended with {1}: {2}", executable, finished->status,
+                    llvm::StringRef(finished->err.empty() ? finished->out : finished->err).trim());
   // A run that went on without the GPU has the right tokens of the wrong device.
   if (onGpu() && llvm::StringRef(finished->err).contains("last error"))
     return diagnose(ownName.str(), "the GPU failed; {0}", llvm::StringRef(finished->err).trim());
@@ -119,8 +123,8 @@ llvm::Expected<Generated> ExecutableBackend::runOne(llvm::StringRef executable, 
   return generated;
 }
 
-llvm::Expected<std::vector<Generated>> ExecutableBackend::run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences,
-                                                              bool margins) const {
+llvm::Expected<std::vector<Generated>>
+ExecutableBackend::run(const BackendModel &model, llvm::ArrayRef<BackendSequence> sequences, bool margins) const {
   llvm::Expected<Brought> brought = bringUp(model);
   if (!brought)
     return brought.takeError();
@@ -129,7 +133,8 @@ llvm::Expected<std::vector<Generated>> ExecutableBackend::run(const BackendModel
     return folder.takeError();
   std::vector<Generated> all;
   for (const BackendSequence &sequence : sequences) {
-    llvm::Expected<Generated> generated = runOne(brought->artefact, sequence, margins ? folder->file("logits.safetensors") : "");
+    llvm::Expected<Generated> generated =
+        runOne(brought->artefact, sequence, margins ? folder->file("logits.safetensors") : "");
     if (!generated)
       return generated.takeError();
     all.push_back(std::move(*generated));

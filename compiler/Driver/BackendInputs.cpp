@@ -29,15 +29,17 @@ llvm::Expected<const Backend *> usableBackend(llvm::StringRef name) {
       return diagnose(name.str(), "{0}", *reason);
     return backend;
   }
-  return diagnose("", "unknown back end {0}; known are {1}", quoted(name),
-                  llvm::join(llvm::map_range(backends(), [](const Backend *backend) { return backend->name().str(); }), ", "));
+  return diagnose(
+      "", "unknown back end {0}; known are {1}", quoted(name),
+      llvm::join(llvm::map_range(backends(), [](const Backend *backend) { return backend->name().str(); }), ", "));
 }
 
 llvm::Expected<GoldenLimits> goldenLimits(const BackendModel &model) {
   llvm::Expected<Source> source = openSource(model.inputs, "");
   if (!source)
     return source.takeError();
-  return GoldenLimits{source->spec.vocabulary, model.context > 0 ? model.context : std::max<int64_t>(source->spec.context, 1)};
+  return GoldenLimits{source->spec.vocabulary,
+                      model.context > 0 ? model.context : std::max<int64_t>(source->spec.context, 1)};
 }
 
 llvm::Expected<runtime::Golden> openGolden(const std::string &path, const GoldenLimits &limits) {

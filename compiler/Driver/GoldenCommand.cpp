@@ -24,12 +24,14 @@ llvm::Expected<BackendSequence> parsePrompt(llvm::StringRef text, int64_t newTok
     if (part.trim().getAsInteger(10, id))
       return diagnose("", "--tokens takes ids separated by commas, not {0}", quoted(text));
     if (id < 0 || id >= limits.vocabulary)
-      return diagnose("", "--tokens: the vocabulary has {0} ids, 0 to {1}; {2} is none", limits.vocabulary, limits.vocabulary - 1, id);
+      return diagnose("", "--tokens: the vocabulary has {0} ids, 0 to {1}; {2} is none", limits.vocabulary,
+                      limits.vocabulary - 1, id);
     sequence.prompt.push_back(static_cast<int32_t>(id));
   }
   const int64_t needed = static_cast<int64_t>(sequence.prompt.size()) + newTokens - 1;
   if (needed > limits.context)
-    return diagnose("", "--tokens: a prompt of {0} and {1} new tokens need {2} cache positions; the context is {3}", sequence.prompt.size(), newTokens, needed, limits.context);
+    return diagnose("", "--tokens: a prompt of {0} and {1} new tokens need {2} cache positions; the context is {3}",
+                    sequence.prompt.size(), newTokens, needed, limits.context);
   return sequence;
 }
 
@@ -55,8 +57,10 @@ llvm::Expected<std::vector<BackendSequence>> sequencesOf(const GoldenOptions &op
 }
 
 // The golden file, one sequence a line.
-std::string goldenText(llvm::StringRef backend, llvm::ArrayRef<BackendSequence> sequences, llvm::ArrayRef<Generated> generated) {
-  std::string text = "{\"reference\": " + nlohmann::json("mcc, back end " + backend.str()).dump() + ", \"sequences\": [";
+std::string goldenText(llvm::StringRef backend, llvm::ArrayRef<BackendSequence> sequences,
+                       llvm::ArrayRef<Generated> generated) {
+  std::string text =
+      "{\"reference\": " + nlohmann::json("mcc, back end " + backend.str()).dump() + ", \"sequences\": [";
   const char *separator = "\n";
   for (auto [sequence, found] : llvm::zip_equal(sequences, generated)) {
     nlohmann::ordered_json entry;

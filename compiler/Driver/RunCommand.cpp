@@ -37,7 +37,8 @@ llvm::Error runBackend(const RunOptions &options, bool &ok) {
 void listBackends() {
   for (const Backend *backend : backends()) {
     std::optional<std::string> reason = backend->missing();
-    llvm::outs() << llvm::formatv("{0,-8} {1}: {2}\n", backend->name(), backend->summary(), reason ? "not usable: " + *reason : "usable");
+    llvm::outs() << llvm::formatv("{0,-8} {1}: {2}\n", backend->name(), backend->summary(),
+                                  reason ? "not usable: " + *reason : "usable");
   }
 }
 

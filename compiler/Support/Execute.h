@@ -14,8 +14,8 @@ struct Finished {
   std::string out, err;
 };
 
-/// Runs `command`, whose first word is the program's path, to its end with nothing on standard input. Fails where there is
-/// no room for what it prints.
+/// Runs `command`, whose first word is the program's path, to its end with nothing on standard input. Fails where there
+/// is no room for what it prints.
 llvm::Expected<Finished> execute(llvm::ArrayRef<llvm::StringRef> command);
 
 } // namespace mcc

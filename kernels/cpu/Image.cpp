@@ -1,7 +1,7 @@
 // Convolution and pooling of images, [batch, channels, height, width].
 //
-// A sum runs over input channels, then the window's rows, then its columns, one multiply-add each, and cells outside of the
-// image are left out or add a zero: the same bits for any number of threads. Threads share the rows of the output.
+// A sum runs over input channels, then the window's rows, then its columns, one multiply-add each, and cells outside of
+// the image are left out or add a zero: the same bits for any number of threads. Threads share the rows of the output.
 // Where the 16 channels of a weight panel belong to one group, lanes are output channels: a tile of kTile neighbouring
 // outputs has one accumulator each, a weight vector meets the input cell of each. Otherwise (depthwise, small groups)
 // lanes are neighbouring outputs of one channel. Either way a tile ends as rows of outputs, finished 16 at a time.
@@ -20,8 +20,8 @@ constexpr int64_t kTile = 8;
 struct Window {
   const float *x, *weight, *scale, *bias, *residual;
   float *y;
-  int64_t channels, height, width, outChannels, outHeight, outWidth, kernelH, kernelW, strideH, strideW, padTop, padLeft,
-      dilationH, dilationW, groups, activation;
+  int64_t channels, height, width, outChannels, outHeight, outWidth, kernelH, kernelW, strideH, strideW, padTop,
+      padLeft, dilationH, dilationW, groups, activation;
 };
 
 // A tile: outputs [first, first + count) of row `row` of an image.
@@ -29,8 +29,8 @@ struct TilePlace {
   int64_t image, row, first, count;
 };
 
-// Calls use(k, input row) for every weight column k of the tile's row whose input row is inside of the image; k is that of the
-// row's first cell. `channel` is the first input channel.
+// Calls use(k, input row) for every weight column k of the tile's row whose input row is inside of the image; k is that
+// of the row's first cell. `channel` is the first input channel.
 template <class Use>
 MCC_INLINE void forRows(const Window &w, const TilePlace &tile, int64_t channel, Use use) {
   const int64_t perGroup = w.channels / w.groups;
@@ -61,22 +61,24 @@ MCC_INLINE void tileOfPanel(const Window &w, const TilePlace &tile, int64_t pane
   const int64_t first = panel * kLanes, left = w.outChannels - first;
   const float *weight = w.weight + panel * kLanes * columns;
   F32x16 acc[kTile] = {};
-  forRows(w, tile, first / (w.outChannels / w.groups) * (w.channels / w.groups), [&](int64_t k, const float *row) __attribute__((always_inline)) {
-    for (int64_t kx = 0; kx < w.kernelW; ++kx) {
-      const F32x16 values = load(weight + (k + kx) * kLanes);
-      const int64_t from = tile.first * w.strideW + kx * w.dilationW - w.padLeft, last = from + (kTile - 1) * w.strideW;
-      if (from >= 0 && last < w.width) {
-        MCC_UNROLL
-        for (int64_t p = 0; p < kTile; ++p)
-          acc[p] += values * row[from + p * w.strideW];
-      } else {
-        MCC_UNROLL
-        for (int64_t p = 0; p < kTile; ++p)
-          if (const int64_t cell = from + p * w.strideW; cell >= 0 && cell < w.width)
-            acc[p] += values * row[cell];
-      }
-    }
-  });
+  forRows(w, tile, first / (w.outChannels / w.groups) * (w.channels / w.groups),
+          [&](int64_t k, const float *row) __attribute__((always_inline)) {
+            for (int64_t kx = 0; kx < w.kernelW; ++kx) {
+              const F32x16 values = load(weight + (k + kx) * kLanes);
+              const int64_t from = tile.first * w.strideW + kx * w.dilationW - w.padLeft,
+                            last = from + (kTile - 1) * w.strideW;
+              if (from >= 0 && last < w.width) {
+                MCC_UNROLL
+                for (int64_t p = 0; p < kTile; ++p)
+                  acc[p] += values * row[from + p * w.strideW];
+              } else {
+                MCC_UNROLL
+                for (int64_t p = 0; p < kTile; ++p)
+                  if (const int64_t cell = from + p * w.strideW; cell >= 0 && cell < w.width)
+                    acc[p] += values * row[cell];
+              }
+            }
+          });
   float outputs[kTile][kLanes];
   MCC_UNROLL
   for (int64_t p = 0; p < kTile; ++p)
@@ -105,10 +107,12 @@ MCC_INLINE F32x16 cellsOf(const float *row, int64_t from, int64_t stride, int64_
 MCC_INLINE void tileOfChannel(const Window &w, const TilePlace &tile, int64_t channel, int64_t columns) {
   const float *weight = w.weight + channel / kLanes * kLanes * columns + channel % kLanes;
   F32x16 sum = splat(0.0f);
-  forRows(w, tile, channel / (w.outChannels / w.groups) * (w.channels / w.groups), [&](int64_t k, const float *row) __attribute__((always_inline)) {
-    for (int64_t kx = 0; kx < w.kernelW; ++kx)
-      sum += splat(weight[(k + kx) * kLanes]) * cellsOf(row, tile.first * w.strideW + kx * w.dilationW - w.padLeft, w.strideW, w.width);
-  });
+  forRows(w, tile, channel / (w.outChannels / w.groups) * (w.channels / w.groups),
+          [&](int64_t k, const float *row) __attribute__((always_inline)) {
+            for (int64_t kx = 0; kx < w.kernelW; ++kx)
+              sum += splat(weight[(k + kx) * kLanes]) *
+                     cellsOf(row, tile.first * w.strideW + kx * w.dilationW - w.padLeft, w.strideW, w.width);
+          });
   finish(w, tile, channel, sum);
 }
 
@@ -136,8 +140,9 @@ MCC_VECTOR void mcc_cpu_conv2d(const MccStep *step, int64_t, const float *x, con
                                int64_t kernelH, int64_t kernelW, int64_t strideH, int64_t strideW, int64_t padTop,
                                int64_t padLeft, int64_t dilationH, int64_t dilationW, int64_t groups,
                                int64_t activation) {
-  const Window w = {x, weight, scale, bias, residual, y, channels, height, width, outChannels, outHeight, outWidth, kernelH, kernelW,
-                    strideH, strideW, padTop, padLeft, dilationH, dilationW, groups, activation};
+  const Window w = {x,      weight,      scale,     bias,      residual, y,         channels, height,
+                    width,  outChannels, outHeight, outWidth,  kernelH,  kernelW,   strideH,  strideW,
+                    padTop, padLeft,     dilationH, dilationW, groups,   activation};
   const int64_t panels = roundUp(outChannels, kLanes) / kLanes, columns = channels / groups * kernelH * kernelW;
   const Range rows = shareOf(step, batch * panels * outHeight);
   for (int64_t item = rows.begin; item < rows.end; ++item)

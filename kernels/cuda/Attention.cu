@@ -7,8 +7,8 @@
 //
 // A block of 256 threads serves up to 8 query heads of one kv head; what counts is its latency, so every step is shared
 // by all its threads. Scores: a warp takes 16 keys and a quarter of the dimensions, lane = 4 keys x an eighth of those,
-// keys through registers. Values: thread = 4 dimensions x a share of the keys, through registers too, all under way from
-// the start. A block runs its first chunk twice: before the wait for the predecessor on what is there, so that its
+// keys through registers. Values: thread = 4 dimensions x a share of the keys, through registers too, all under way
+// from the start. A block runs its first chunk twice: before the wait for the predecessor on what is there, so that its
 // instructions, keys and values are at hand, and then in earnest. Expected: latency of a few dependent reads up to some
 // thousand keys, then 70% to 80% of the read bandwidth.
 #include "kernels/cuda/Attention.h"
@@ -149,9 +149,11 @@ struct ValueBatch {
 #pragma unroll
     for (int k = 0; k < kKeys; ++k) {
       const int64_t position = start + mine.share + k * mine.shares;
-      const bool seen = mine.share + k * mine.shares < kChunk && mine.share < mine.shares && position >= place.first && position <= place.last;
-      at[k] = seen ? __ldcg(reinterpret_cast<const float4 *>(place.values + position * rowOf<kRow>(launch) + mine.quad * 4))
-                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      const bool seen = mine.share + k * mine.shares < kChunk && mine.share < mine.shares && position >= place.first &&
+                        position <= place.last;
+      at[k] =
+          seen ? __ldcg(reinterpret_cast<const float4 *>(place.values + position * rowOf<kRow>(launch) + mine.quad * 4))
+               : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
 };
@@ -205,12 +207,14 @@ __device__ __forceinline__ void scoreChunk(const AttentionLaunch &launch, const 
   foldParts<16, G * 4>(sums, base);
 #pragma unroll
   for (int k = 0; k < (G * 4 + 7) / 8; ++k)
-    shared.scores[threadIdx.x / 32 % kDimWarps][(base + k) / 4][Batch::keyBlock() + threadIdx.x % 4 * 4 + (base + k) % 4] = sums[k];
+    shared.scores[threadIdx.x / 32 % kDimWarps][(base + k) / 4]
+                 [Batch::keyBlock() + threadIdx.x % 4 * 4 + (base + k) % 4] = sums[k];
 }
 
 // Scores of the chunk to e^(score - largest so far); each warp takes a head, each lane a key.
 template <int G>
-__device__ __forceinline__ void softmaxChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared, int64_t start) {
+__device__ __forceinline__ void softmaxChunk(const AttentionLaunch &launch, const Place &place, Shared<G> &shared,
+                                             int64_t start) {
   const Attention &a = launch.attention;
   const int lane = threadIdx.x % 32, i = threadIdx.x / 32;
   if (i < G) {
@@ -223,7 +227,8 @@ __device__ __forceinline__ void softmaxChunk(const AttentionLaunch &launch, cons
     if (a.softcap > 0.0f || a.slopes)
       score = bendScore(a, score, shared.slope[i], position);
     score = position >= place.first && position <= place.last ? score : -INFINITY;
-    const float before = shared.largest[i], largest = fmaxf(before, warp_max(score)), p = expf(score - largest), sum = warp_sum(p);
+    const float before = shared.largest[i], largest = fmaxf(before, warp_max(score)), p = expf(score - largest),
+                sum = warp_sum(p);
     shared.p[lane][i] = p;
     __syncwarp(); // all lanes have read what lane 0 writes
     if (lane == 0) {
@@ -237,8 +242,8 @@ __device__ __forceinline__ void softmaxChunk(const AttentionLaunch &launch, cons
 }
 
 template <int G, int kRow>
-__device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared, const ValueBatch<kRow> &values,
-                                          float (&out)[G][4]) {
+__device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<G> &shared,
+                                          const ValueBatch<kRow> &values, float (&out)[G][4]) {
   const ValuePlace at(rowOf<kRow>(launch));
 #pragma unroll
   for (int i = 0; i < G; ++i)
@@ -265,7 +270,8 @@ __device__ __forceinline__ void addValues(const AttentionLaunch &launch, Shared<
 template <int G, int kRow>
 __device__ __forceinline__ void loadQueries(const AttentionLaunch &launch, const Place &place, Shared<G> &shared) {
   const Attention &a = launch.attention;
-  const int dim = dimOf<kRow>(a), padded = static_cast<int>(divideUp(dim, KeyBatch<kRow>::kDims)) * KeyBatch<kRow>::kDims;
+  const int dim = dimOf<kRow>(a),
+            padded = static_cast<int>(divideUp(dim, KeyBatch<kRow>::kDims)) * KeyBatch<kRow>::kDims;
   const int64_t firstHead = place.tile * G;
   const float *q = a.q + place.token * a.qStride + (place.kv * launch.group + firstHead) * a.headDim;
   for (int i = threadIdx.x; i < G * padded; i += kThreads) {
@@ -387,8 +393,9 @@ __device__ __forceinline__ float4 sumSplits(const AttentionLaunch &launch, const
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
       const int split = base + k * shares + share;
-      v[k] = mine && split < splits ? __ldcg(reinterpret_cast<const float4 *>(partials + (split * G + head) * stride + 4 + quad * 4))
-                                    : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      v[k] = mine && split < splits
+                 ? __ldcg(reinterpret_cast<const float4 *>(partials + (split * G + head) * stride + 4 + quad * 4))
+                 : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
     if (first && base == 0) {
       weighSplits<G, kRow>(launch, place, shared, partials, splits);
@@ -421,7 +428,8 @@ __device__ __forceinline__ void mergePartials(const AttentionLaunch &launch, con
       __syncthreads();
       for (int other = 1; other < shares && share == 0; ++other) {
         const float4 v = sums[other * items + item];
-        sum.x = __fadd_rn(sum.x, v.x), sum.y = __fadd_rn(sum.y, v.y), sum.z = __fadd_rn(sum.z, v.z), sum.w = __fadd_rn(sum.w, v.w);
+        sum.x = __fadd_rn(sum.x, v.x), sum.y = __fadd_rn(sum.y, v.y), sum.z = __fadd_rn(sum.z, v.z),
+        sum.w = __fadd_rn(sum.w, v.w);
       }
     }
     const int head = item / quads, quad = item % quads;
@@ -541,8 +549,8 @@ int64_t attentionWorkspaceBytes(int64_t tokens, int64_t heads, int64_t kvHeads, 
                                 int prefillParts) {
   const int64_t group = heads / kvHeads, per = tileHeads(group), tiles = divideUp(group, per),
                 row = divideUp(headDim, 16) * 16;
-  const int64_t split = counterBytes(kvHeads, tiles) +
-                        kLaunchTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
+  const int64_t split =
+      counterBytes(kvHeads, tiles) + kLaunchTokens * kvHeads * tiles * splitsOf(kvHeads, tiles) * per * (row + 4) * 4;
   return isPrefill(tokens, headDim, prefillParts)
              ? divideUp(split, 256) * 256 + flashWorkspaceBytes(kvHeads, headDim, context, prefillParts)
              : split;
@@ -554,10 +562,9 @@ Status launchAttention(const Step &step, const Attention &attention, cudaStream_
       a.headDim < 1 || a.headDim > kMaxDim || !a.workspace)
     return kInvalidValue;
   if (isPrefill(step.tokens, a.headDim, a.prefillParts))
-    return launchFlash(step, a,
-                       a.workspace + attentionWorkspaceBytes(step.tokens, a.heads, a.kvHeads, a.headDim, 0,
-                                                             a.prefillParts),
-                       stream);
+    return launchFlash(
+        step, a, a.workspace + attentionWorkspaceBytes(step.tokens, a.heads, a.kvHeads, a.headDim, 0, a.prefillParts),
+        stream);
   AttentionLaunch launch = {};
   launch.attention = a;
   launch.position = step.position;

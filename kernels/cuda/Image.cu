@@ -1,4 +1,5 @@
-// conv2d and pool2d, one thread an output, sums in the CPU's order (kernels/cpu/Image.cpp): bound by the first-level cache.
+// conv2d and pool2d, one thread an output, sums in the CPU's order (kernels/cpu/Image.cpp): bound by the first-level
+// cache.
 #include "kernels/cuda/Image.h"
 
 #include "kernels/cuda/launch.cuh"
@@ -22,7 +23,8 @@ __global__ __launch_bounds__(kImageThreads) void conv2d_kernel(const __grid_cons
   const int64_t at = enterImage();
   if (at >= c.batch * c.outChannels * c.outHeight * c.outWidth)
     return;
-  const int64_t j = at % c.outWidth, i = at / c.outWidth % c.outHeight, out = at / c.outWidth / c.outHeight % c.outChannels,
+  const int64_t j = at % c.outWidth, i = at / c.outWidth % c.outHeight,
+                out = at / c.outWidth / c.outHeight % c.outChannels,
                 image = at / c.outWidth / c.outHeight / c.outChannels;
   const int64_t perGroup = c.channels / c.groups, columns = perGroup * c.kernelH * c.kernelW,
                 first = out / (c.outChannels / c.groups) * perGroup;

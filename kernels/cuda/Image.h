@@ -1,13 +1,13 @@
-// Launchers of conv2d and pool2d (kernels/KernelTable.def). Images are dense f32 [batch, channels, height, width]; the step's
-// tokens are not looked at.
+// Launchers of conv2d and pool2d (kernels/KernelTable.def). Images are dense f32 [batch, channels, height, width]; the
+// step's tokens are not looked at.
 #pragma once
 
 #include "kernels/cuda/Launch.h"
 
 namespace mcc::cuda {
 
-/// weight is packed f32 [outChannels, channels / groups * kernelH * kernelW]; scale and bias f32 [outChannels], residual as y;
-/// all three may be null.
+/// weight is packed f32 [outChannels, channels / groups * kernelH * kernelW]; scale and bias f32 [outChannels],
+/// residual as y; all three may be null.
 struct Conv2d {
   const float *x = nullptr, *weight = nullptr, *scale = nullptr, *bias = nullptr, *residual = nullptr;
   float *y = nullptr;

@@ -15,7 +15,8 @@ constexpr uint32_t kBarrier = 0;
 constexpr int64_t kFewTokens = 16;
 
 // One vector; `store` false: all but the stores.
-__device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t position, float *vector, float *scratch, bool store) {
+__device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t position, float *vector, float *scratch,
+                                           bool store) {
   const int64_t token = blockIdx.y, head = blockIdx.x, dim = rope.headDim;
   const int64_t blocks = divideUp(rope.context, 16), valueRow = divideUp(dim, 16) * 16;
   if (head >= rope.heads + rope.kvHeads) {
@@ -58,8 +59,8 @@ __device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t positi
   }
 }
 
-// Grid: (heads + 2 kv heads, tokens). The first pass, before the wait for the predecessor, brings the instructions: in a
-// kernel this short they are what takes time.
+// Grid: (heads + 2 kv heads, tokens). The first pass, before the wait for the predecessor, brings the instructions: in
+// a kernel this short they are what takes time.
 __global__ __launch_bounds__(kThreads) void rope_cache_kernel(RopeCache rope, const int32_t *start) {
   extern __shared__ float vector[];
   __shared__ float scratch[kThreads / 32];

@@ -8,7 +8,8 @@
 //
 // Order of additions, for any number of tokens, blocks and stages: of W warps, warp w takes the steps (32 columns)
 // s = w mod W in order into one accumulator (bf16: for each part; (high + middle) + low); then the first half
-// of the warps in order plus the second half; then bias, activation, scale, residual. Columns of an operand never meet, so a token's bits do not depend on its neighbours.
+// of the warps in order plus the second half; then bias, activation, scale, residual. Columns of an operand never meet,
+// so a token's bits do not depend on its neighbours.
 //
 // Shared bytes: ring 48 to 96 KiB, operand 6 bytes a column and token (where resident), sums 2 to 32 KiB. Expected:
 // 85% to 90% of the read bandwidth on matrices over 50 MB; test/bench/GPU.md has measured numbers.
@@ -64,8 +65,8 @@ __host__ __device__ constexpr int sumsBytes(int tokens) {
   return 2 * Tile::warps * panels * kPanel * sumsTokens<Tile, groups>(tokens) * 4;
 }
 
-/// Splits one normalised row into operand order: `place(column, part)` gives where a number goes, `placeInfo(step)` where
-/// a step's.
+/// Splits one normalised row into operand order: `place(column, part)` gives where a number goes, `placeInfo(step)`
+/// where a step's.
 template <class Tile, class Place, class PlaceInfo>
 __device__ __forceinline__ void splitRow(const Norm &launchNorm, const float *x, int cols, float *scratch, int thread,
                                          Place place, PlaceInfo placeInfo) {
@@ -147,8 +148,8 @@ __device__ __forceinline__ float mergeHalf(const float *sums, int capacity, int 
 }
 
 /// Stores one output of which the sum is known, and keeps the best logit.
-__device__ __forceinline__ void storeOutput(const LinearLaunch &launch, float sum, float up, int lane, int row, int token,
-                                            Partial &best) {
+__device__ __forceinline__ void storeOutput(const LinearLaunch &launch, float sum, float up, int lane, int row,
+                                            int token, Partial &best) {
   float value = finishSums(launch, sum, up, lane, row, token);
   if (launch.partials)
     value = finishLogit(launch, value, row, best);
@@ -169,8 +170,8 @@ __device__ __forceinline__ void finishTurn(const LinearLaunch &launch, const flo
     const int lane = i % kPanel, token = i / kPanel % launch.tokens, unit = i / kPanel / launch.tokens;
     const int row = (panel / perUnit + unit) * kPanel + lane, panelRow = unit * perUnit * kPanel + lane;
     if (row < launch.rows)
-      storeOutput(launch, merge(panelRow, token), launch.gated ? merge(panelRow + kPanel, token) : 0.0f, lane, row, token,
-                  best);
+      storeOutput(launch, merge(panelRow, token), launch.gated ? merge(panelRow + kPanel, token) : 0.0f, lane, row,
+                  token, best);
   }
 }
 
@@ -253,13 +254,15 @@ __device__ __forceinline__ void loadOperand(const LinearLaunch &launch, int step
   }
 }
 
-/// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16], and its Info [step][token].
+/// Normalises and splits the tokens' rows into the resident operand, [tile][part][token][16], and its Info
+/// [step][token].
 template <class Tile>
 __device__ __forceinline__ void prepareOperand(const LinearLaunch &launch, uint16_t *operand, float *scratch,
                                                int thread) {
   using Activations = typename Tile::Activations;
   const int tiles = static_cast<int>(divideUp(launch.cols, kStepCols)) * 2;
-  auto *infos = reinterpret_cast<typename Activations::Info *>(operand + tiles * 16 * Activations::parts * launch.tokens);
+  auto *infos =
+      reinterpret_cast<typename Activations::Info *>(operand + tiles * 16 * Activations::parts * launch.tokens);
   for (int token = 0; token < launch.tokens; ++token)
     splitRow<Tile>(
         launch.norm, launch.x + token * launch.xStride, launch.cols, scratch + token % 2 * (kSplitScratch / 2), thread,
@@ -330,14 +333,16 @@ struct Turn {
   }
 
   /// All panels' tiles of the step at `at`, of which `columns` exist.
-  __device__ __forceinline__ static void load(Tile (&tiles)[panels], uint32_t at, int lane, int columns, uint32_t zeros) {
+  __device__ __forceinline__ static void load(Tile (&tiles)[panels], uint32_t at, int lane, int columns,
+                                              uint32_t zeros) {
 #pragma unroll
     for (int p = 0; p < panels; ++p)
       tiles[p] = Tile::load(at + p * pieceBytes, lane, columns, zeros);
   }
 
   /// A whole piece with the resident operand: the loads of all its steps go before their products.
-  __device__ __forceinline__ void takeWhole(uint32_t at, const ResidentPlace<Activations> &place, int lane, uint32_t zeros) {
+  __device__ __forceinline__ void takeWhole(uint32_t at, const ResidentPlace<Activations> &place, int lane,
+                                            uint32_t zeros) {
     constexpr int batch = pieceSteps / warps;
     Operand<Activations, groups> x[batch];
     Tile tiles[batch][panels];
@@ -414,7 +419,8 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
   const int thread = threadIdx.x;
   const int operandBytes =
       groups == 1 ? static_cast<int>(residentBytes<typename Tile::Activations>(launch.cols, launch.tokens)) : 0;
-  const StreamShared at(launch.stages * ringStageBytes<Tile>(panels), sumsBytes<Tile, groups, panels>(launch.tokens), operandBytes);
+  const StreamShared at(launch.stages * ringStageBytes<Tile>(panels), sumsBytes<Tile, groups, panels>(launch.tokens),
+                        operandBytes);
   const uint32_t full = ptx::shared_address(shared) + at.barriers, empty = full + 16 * 8;
   if (thread == 0) {
     ptx::griddepcontrol_launch_dependents();
@@ -459,8 +465,9 @@ __global__ __launch_bounds__(kStreamThreads<Tile>,
 
 /// Shared memory of a block (a multiprocessor has 228 KiB, of which each block takes 1 KiB more). A kernel's blocks are
 /// placed as its predecessors leave, and the first multiprocessor to become free would take two of them while others
-/// get none. So most launches ask for just over half; gated ones, and of scaled formats those with a norm, for what fits
-/// beside such a block. (A bf16 `down` takes more than half for its activations: its successor gets no place beside it.)
+/// get none. So most launches ask for just over half; gated ones, and of scaled formats those with a norm, for what
+/// fits beside such a block. (A bf16 `down` takes more than half for its activations: its successor gets no place
+/// beside it.)
 constexpr uint32_t kOverHalfShared = 113 * 1024 + 512, kUnderHalfShared = 112 * 1024 + 512, kAllShared = 227 * 1024;
 
 /// Launches with the ring's depth and the number of blocks chosen.

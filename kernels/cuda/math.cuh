@@ -74,8 +74,8 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-/// Sums over `threads` threads in a fixed tree; every thread gets the sum. `scratch` holds threads / 32 floats, which the
-/// next sum may not use: there is no barrier after.
+/// Sums over `threads` threads in a fixed tree; every thread gets the sum. `scratch` holds threads / 32 floats, which
+/// the next sum may not use: there is no barrier after.
 template <int threads = kRowThreads>
 __device__ __forceinline__ float row_sum(float value, float *scratch, int thread) {
   value = warp_sum(value);
@@ -158,8 +158,9 @@ __device__ __forceinline__ float4 normalise_quad(const Norm &norm, float4 v, flo
 }
 
 /// Calls take(column, value) for the row's columns of this thread, four at a time in order, normalised as `norm` says;
-/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds kRowThreads / 16 floats. Numbers and weights
-/// are read a batch ahead of their use; the code is kept short, for a short kernel waits for its instructions too.
+/// columns from `cols` on give zeros. All kRowThreads threads call it. `scratch` holds kRowThreads / 16 floats. Numbers
+/// and weights are read a batch ahead of their use; the code is kept short, for a short kernel waits for its
+/// instructions too.
 template <class Take>
 __device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t cols, float *scratch, int thread,
                                               Take take) {
@@ -203,10 +204,11 @@ __device__ __forceinline__ void normalise_row(Norm norm, const float *x, int64_t
 
 /// A row for one of many blocks that all read it, where the time to the first product counts: `threads` threads, each
 /// `together` quads at a time in one copy of the code, `depth` loads ahead. Calls take(column, value) as normalise_row
-/// does (without a norm where `normed` is false). `whole`: rows and norm weights are aligned to 16 bytes, and so long. `scratch`
-/// holds threads / 16 floats; another row directly after takes others.
+/// does (without a norm where `normed` is false). `whole`: rows and norm weights are aligned to 16 bytes, and so long.
+/// `scratch` holds threads / 16 floats; another row directly after takes others.
 template <int threads, int together, int depth, bool normed, bool whole, class Take>
-__device__ __forceinline__ void take_row(const Norm &norm, const float *x, int cols, float *scratch, int thread, Take take) {
+__device__ __forceinline__ void take_row(const Norm &norm, const float *x, int cols, float *scratch, int thread,
+                                         Take take) {
   static_assert(depth % together == 0);
   constexpr int step = 4 * threads;
   float4 ahead[depth], weights[normed ? depth : together];

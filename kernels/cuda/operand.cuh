@@ -105,7 +105,8 @@ struct TwoHalves {
     for (int apart = 1; apart < 8; apart *= 2)
       sum = __fadd_rn(sum, __shfl_xor_sync(eight, sum, apart));
     if (thread % 8 == 0)
-      *placeInfo(column / kStepCols) = {sum * -static_cast<float>(Tile::excess) / static_cast<float>(1 << Tile::unitBits),
+      *placeInfo(column / kStepCols) = {sum * -static_cast<float>(Tile::excess) /
+                                            static_cast<float>(1 << Tile::unitBits),
                                         __uint_as_float(min(exponent + Tile::unitBits - 14, 255u) << 23)};
     const Parts numbers[4] = {halves(v.x), halves(v.y * Tile::oddFactor), halves(v.z), halves(v.w * Tile::oddFactor)};
 #pragma unroll

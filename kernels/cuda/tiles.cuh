@@ -1,9 +1,9 @@
 // Formats whose weights go to the tensor cores: how 32 columns of a packed panel become operand tiles.
 //
 // A step is 32 columns of a 16-row panel: two tiles of 16x16. `load` brings a step from shared memory into a lane's
-// registers, exact values; `multiply` adds its products with `groups` x 8 columns of activations (operand.cuh) to `sums`.
-// `pieceCols(panels)` is how many columns of each of so many panels a stage of the ring holds.
-// Lane l = 4 g + t holds sums of the panel's rows row(g, 0) (elements 0, 1) and row(g, 1) (2, 3).
+// registers, exact values; `multiply` adds its products with `groups` x 8 columns of activations (operand.cuh) to
+// `sums`. `pieceCols(panels)` is how many columns of each of so many panels a stage of the ring holds. Lane l = 4 g + t
+// holds sums of the panel's rows row(g, 0) (elements 0, 1) and row(g, 1) (2, 3).
 #pragma once
 
 #include "kernels/cuda/operand.cuh"
@@ -151,9 +151,8 @@ struct TileF8 : ScaledTiles {
 
   __device__ static TileF8 load(uint32_t step, int lane, int, uint32_t) {
     TileF8 result;
-    result.loadBytes(step + 64, lane, [](uint32_t bits) {
-      return ptx::lop3_and_or(bits << 8, 0x80008000u, bits << 7 & 0x3f803f80u);
-    });
+    result.loadBytes(step + 64, lane,
+                     [](uint32_t bits) { return ptx::lop3_and_or(bits << 8, 0x80008000u, bits << 7 & 0x3f803f80u); });
     const uint32_t scales = step + lane / 4 * 8;
     result.scale = {__uint_as_float(ptx::ld_shared_u32(scales)), __uint_as_float(ptx::ld_shared_u32(scales + 4))};
     return result;

@@ -16,7 +16,8 @@ template <class Use>
 void forCells(const WindowAxis &height, const WindowAxis &width, int64_t i, int64_t j, Use use) {
   for (int64_t ky = 0; ky < height.kernel; ++ky)
     for (int64_t kx = 0; kx < width.kernel; ++kx)
-      if (const int64_t row = height.cell(i, ky), column = width.cell(j, kx); inside(height, row) && inside(width, column))
+      if (const int64_t row = height.cell(i, ky), column = width.cell(j, kx);
+          inside(height, row) && inside(width, column))
         use(ky, kx, row, column);
 }
 
@@ -71,7 +72,8 @@ void pool2d(const Pool2d &p, float *y) {
         });
         if (p.includePad)
           count = cellsWithPads(p.height, i) * cellsWithPads(p.width, j);
-        y[(plane * p.height.out + i) * p.width.out + j] = static_cast<float>(p.kind == Pool2d::Max ? largest : sum / static_cast<double>(count));
+        y[(plane * p.height.out + i) * p.width.out + j] =
+            static_cast<float>(p.kind == Pool2d::Max ? largest : sum / static_cast<double>(count));
       }
 }
 

@@ -20,7 +20,7 @@ struct Conv2d {
   int64_t batch, channels, outChannels, groups = 1;
   WindowAxis height, width;
   const float *x;
-  const float *weight; ///< [outChannels, channels / groups, height.kernel, width.kernel]
+  const float *weight;                           ///< [outChannels, channels / groups, height.kernel, width.kernel]
   const float *scale = nullptr, *bias = nullptr; ///< [outChannels]
   const float *residual = nullptr;               ///< as y
   Activation activation = Activation::None;

@@ -20,18 +20,23 @@ void checkConv(cuda::Conv2d c, uint64_t seed) {
   c.outWidth = outputsOf(c.width, 2 * c.padLeft - (c.padLeft > 0), c.kernelW, c.strideW, c.dilationW);
   Random random(seed);
   const int64_t outputs = c.batch * c.outChannels * c.outHeight * c.outWidth;
-  const std::vector<float> x = random.floats(c.batch * c.channels * c.height * c.width), scale = random.floats(c.outChannels), bias = random.floats(c.outChannels),
+  const std::vector<float> x = random.floats(c.batch * c.channels * c.height * c.width),
+                           scale = random.floats(c.outChannels), bias = random.floats(c.outChannels),
                            residual = random.floats(outputs);
-  const Weights weights = randomWeights(Format::F32, c.outChannels, c.channels / c.groups * c.kernelH * c.kernelW, seed + 1);
+  const Weights weights =
+      randomWeights(Format::F32, c.outChannels, c.channels / c.groups * c.kernelH * c.kernelW, seed + 1);
   std::vector<float> expected(static_cast<size_t>(outputs));
   runStep(1, 1, 0, 0, [&](const MccStep *step) {
-    mcc_cpu_conv2d(step, 1, x.data(), reinterpret_cast<const float *>(weights.packed.data()), scale.data(), bias.data(), residual.data(), expected.data(), c.batch, c.channels,
-                   c.height, c.width, c.outChannels, c.outHeight, c.outWidth, c.kernelH, c.kernelW, c.strideH, c.strideW, c.padTop, c.padLeft, c.dilationH, c.dilationW,
-                   c.groups, c.activation);
+    mcc_cpu_conv2d(step, 1, x.data(), reinterpret_cast<const float *>(weights.packed.data()), scale.data(), bias.data(),
+                   residual.data(), expected.data(), c.batch, c.channels, c.height, c.width, c.outChannels, c.outHeight,
+                   c.outWidth, c.kernelH, c.kernelW, c.strideH, c.strideW, c.padTop, c.padLeft, c.dilationH,
+                   c.dilationW, c.groups, c.activation);
   });
-  const DeviceArray<float> deviceX(x), deviceScale(scale), deviceBias(bias), deviceResidual(residual), y(static_cast<size_t>(outputs));
+  const DeviceArray<float> deviceX(x), deviceScale(scale), deviceBias(bias), deviceResidual(residual),
+      y(static_cast<size_t>(outputs));
   const DeviceArray<uint8_t> deviceWeights(weights.packed);
-  c.x = deviceX.get(), c.weight = reinterpret_cast<const float *>(deviceWeights.get()), c.scale = deviceScale.get(), c.bias = deviceBias.get();
+  c.x = deviceX.get(), c.weight = reinterpret_cast<const float *>(deviceWeights.get()), c.scale = deviceScale.get(),
+  c.bias = deviceBias.get();
   c.residual = deviceResidual.get(), c.y = y.get();
   REQUIRE(cuda::launchConv2d(c, nullptr) == 0);
   CHECK(largestError(y.values(), expected) < 1e-5);
@@ -42,10 +47,18 @@ void checkConv(cuda::Conv2d c, uint64_t seed) {
 TEST_CASE("conv2d is the CPU's") {
   uint64_t seed = 1;
   for (int64_t activation : {0, 1, 4}) {
-    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 2, 3, 23, 21, 33, 0, 0, 7, 7, 2, 2, 3, 3, 1, 1, 1, activation}, seed++);
-    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 6, 13, 14, 9, 0, 0, 3, 2, 1, 2, 2, 1, 3, 2, 3, activation}, seed++);
-    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 21, 9, 37, 42, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 21, activation}, seed++);
-    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 3, 40, 1, 1, 50, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1, activation}, seed++);
+    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 2, 3, 23, 21, 33,        0,
+               0,       7,       7,       2,       2,       3,       3, 1, 1,  1,  activation},
+              seed++);
+    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 6, 13, 14, 9,         0,
+               0,       3,       2,       1,       2,       2,       1, 3, 2,  3,  activation},
+              seed++);
+    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 21, 9, 37, 42,        0,
+               0,       3,       3,       1,       1,       1,       1, 1,  1, 21, activation},
+              seed++);
+    checkConv({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 3, 40, 1, 1, 50,        0,
+               0,       1,       1,       1,       1,       0,       0, 1,  1, 1, activation},
+              seed++);
   }
 }
 
@@ -58,8 +71,9 @@ TEST_CASE("pool2d is the CPU's") {
       const std::vector<float> x = Random(7).floats(p.planes * p.height * p.width);
       std::vector<float> expected(static_cast<size_t>(p.planes * p.outHeight * p.outWidth));
       runStep(1, 1, 0, 0, [&](const MccStep *step) {
-        mcc_cpu_pool2d(step, 1, x.data(), expected.data(), p.kind, p.planes, p.height, p.width, p.outHeight, p.outWidth, p.kernelH, p.kernelW, p.strideH, p.strideW, p.padTop,
-                       p.padLeft, p.padBottom, p.padRight, p.dilationH, p.dilationW, p.includePad);
+        mcc_cpu_pool2d(step, 1, x.data(), expected.data(), p.kind, p.planes, p.height, p.width, p.outHeight, p.outWidth,
+                       p.kernelH, p.kernelW, p.strideH, p.strideW, p.padTop, p.padLeft, p.padBottom, p.padRight,
+                       p.dilationH, p.dilationW, p.includePad);
       });
       const DeviceArray<float> deviceX(x), y(expected.size());
       p.x = deviceX.get(), p.y = y.get();
