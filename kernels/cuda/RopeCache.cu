@@ -14,7 +14,8 @@ constexpr uint32_t kBarrier = 0;
 // Above so many tokens a block takes several.
 constexpr int64_t kFewTokens = 16;
 
-// One vector; `store` false: all but the stores.
+// One vector; `store` false: all but the stores. What a predecessor writes is read past the first-level cache, which may
+// hold lines from before the wait.
 __device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t position, float *vector, float *scratch,
                                            bool store) {
   const int64_t token = blockIdx.y, head = blockIdx.x, dim = rope.headDim;
@@ -24,7 +25,7 @@ __device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t positi
     float *to = rope.vCache + (kv * blocks * 16 + position) * valueRow;
     const float *from = rope.v + token * rope.vStride + kv * dim;
     for (int64_t d = threadIdx.x; d < valueRow; d += kThreads) {
-      const float value = d < dim ? from[d] : 0.0f;
+      const float value = d < dim ? __ldcg(from + d) : 0.0f;
       if (store)
         to[d] = value;
     }
@@ -38,9 +39,9 @@ __device__ __forceinline__ void ropeVector(const RopeCache &rope, int64_t positi
   const float *cosSin = rope.cosSin + token * 2 * rope.pairs;
   float2 turn = {1.0f, 0.0f}; // read early: one wait for memory, not two
   if (rope.cosSin && threadIdx.x < rope.pairs)
-    turn = {cosSin[threadIdx.x], cosSin[rope.pairs + threadIdx.x]};
+    turn = {__ldcg(cosSin + threadIdx.x), __ldcg(cosSin + rope.pairs + threadIdx.x)};
   for (int64_t d = threadIdx.x; d < dim; d += kThreads)
-    vector[d] = from[d];
+    vector[d] = __ldcg(from + d);
   const float *weight = isKey ? rope.kNorm : rope.qNorm;
   if (weight && !rope.normAfter)
     normaliseVector(vector, weight, dim, rope.eps, scratch, thread, kBarrier);

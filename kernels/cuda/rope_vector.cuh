@@ -30,7 +30,7 @@ __device__ inline void rotateVector(float *head, const float *cosSin, float2 tur
     float *first = head + i * advance, *second = first + apart;
     const float a = *first, b = *second;
     if (i >= kVectorThreads)
-      turn = {cosSin[i], cosSin[pairs + i]};
+      turn = {__ldcg(cosSin + i), __ldcg(cosSin + pairs + i)};
     *first = fmaf(a, turn.x, -__fmul_rn(b, turn.y));
     *second = fmaf(b, turn.x, __fmul_rn(a, turn.y));
   }
