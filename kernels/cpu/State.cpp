@@ -62,7 +62,7 @@ MCC_VECTOR void mcc_cpu_conv(const MccStep *step, int64_t tokens, const float *x
   for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     const int64_t first = panel * kLanes, left = channels - first;
     const float *taken = weight + first * taps;
-    float *history = state + first;
+    float *history = before > 0 ? state + first : nullptr; // one tap has no state
     // Row r of the inputs, counted from the step's first token.
     const auto input = [=](int64_t row) __attribute__((always_inline)) {
       return row < 0 ? load(history + (row + before) * stateRow) : loadPart(x + row * xStride + first, left);
